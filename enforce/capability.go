@@ -4,26 +4,27 @@ import "github.com/zsbx/zsbx/enforce/internal/landlock"
 
 const capKill = 5
 
-// capabilityNames are the names of what root keeps, by their bits (capabilities(7)):
-// what installing packages, unpacking archives and "make install" need as root in CI. All
-// others are dropped, those among Docker's defaults too: CAP_MKNOD (a device node reaches
-// every disk past Landlock), CAP_NET_RAW, CAP_SYS_CHROOT, CAP_SETPCAP and CAP_AUDIT_WRITE.
+// capabilityNames returns the names of the capabilities that root keeps, by their bits
+// (capabilities(7)). They are what installing packages, unpacking archives and "make install"
+// need as root in CI. All others are dropped, even some of Docker's defaults: CAP_MKNOD (a
+// device node opens every disk despite Landlock), CAP_NET_RAW, CAP_SYS_CHROOT, CAP_SETPCAP and
+// CAP_AUDIT_WRITE.
 func capabilityNames() []string {
 	return []string{
 		0:       "chown",            // tar, dpkg and install(1) give files their owners
 		1:       "dac_override",     // root's builds read and write the files of others within the allowed trees
 		3:       "fowner",           // chmod(2) and utimensat(2) on files with other owners: tar, rsync
 		4:       "fsetid",           // set-group-ID bits survive chown(2): dpkg
-		capKill: "kill",             // of children that gave up root; see keptCapabilities
-		6:       "setgid",           // apt and npm give up root for downloads and scripts
-		7:       "setuid",           // as setgid
+		capKill: "kill",             // to signal children that gave up root; see keptCapabilities
+		6:       "setgid",           // apt and npm drop root for downloads and scripts
+		7:       "setuid",           // for the same
 		10:      "net_bind_service", // development servers on ports below 1024
-		31:      "setfcap",          // package managers set file capabilities; no more than a set-user-ID bit would do
+		31:      "setfcap",          // package managers set file capabilities, which give no more than a set-user-ID bit
 	}
 }
 
-// keptCapabilities are the bits that the command keeps of those it has. CAP_KILL is one
-// only where signals are kept inside, by Landlock or by the supervisor.
+// keptCapabilities returns the bits that the command may keep. CAP_KILL is one only if Landlock
+// or the broker keeps signals inside.
 func keptCapabilities(signalsHeld bool) uint64 {
 	var keep uint64
 	for bit, name := range capabilityNames() {

@@ -14,14 +14,14 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-// confine writes the profile for the command's terminal and session. It needs no
-// mediator: the profile checks sockets itself.
+// confine writes the profile for the command's terminal and session. It needs no broker, since
+// the profile checks sockets.
 func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	if p.Seatbelt == nil {
 		return nil, fmt.Errorf("confining the command: %w", errors.ErrUnsupported)
 	}
 	o := *p.Seatbelt
-	if o.Session == "" { // the fingerprint is what the helper proves the profile by
+	if o.Session == "" { // the helper needs a fingerprint to test the profile with
 		o.Session = uuid.NewString()
 	}
 	if o.Terminal == "" {
@@ -42,8 +42,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	return nil, nil
 }
 
-// terminalOf is the terminal that the command has as one of its standard
-// files, "" for none.
+// terminalOf returns the terminal among the command's standard files, or "".
 func terminalOf(c *fork.Command) string {
 	for i := range 3 {
 		if t := terminalName(fork.StandardFile(c.Files, i)); seatbelt.IsTerminal(t) {
@@ -53,7 +52,7 @@ func terminalOf(c *fork.Command) string {
 	return ""
 }
 
-// terminalName is the path of a terminal, "" if fd is none.
+// terminalName returns the path of a terminal, or "" if fd is none.
 func terminalName(fd int) string {
 	if _, err := unix.IoctlGetTermios(fd, unix.TIOCGETA); err != nil {
 		return ""
@@ -65,5 +64,5 @@ func terminalName(fd int) string {
 	return path
 }
 
-// ExplainStart gives an error back as it is: there are no steps.
+// ExplainStart returns the error as it is, since there are no steps.
 func ExplainStart(err error) error { return err }

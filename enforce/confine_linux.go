@@ -19,11 +19,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/watch"
 )
 
-// How a plan is put on a command: confine turns it into the Steps that the child
-// makes between fork and exec, in the order in which the kernel takes them. First
-// the mount namespace (a process in a Landlock domain can't mount), then the working
-// directory in it, the capabilities, no_new_privs, Landlock, and last the filter,
-// since it checks what follows it. Nothing here restricts zsbx itself.
+// This file applies a plan to a command. confine turns it into the Steps that the child makes
+// between fork and exec, in an order that the kernel allows: the mount namespace (a process in
+// a Landlock domain can't mount), the working directory in it, capabilities, no_new_privs,
+// Landlock, and last the filter, which checks all that follows. Nothing here restricts zsbx
+// itself.
 
 func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	dir, err := p.checkFiles(c)
@@ -62,7 +62,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 			asked := *cmp.Or(p.model, p)
 			asked.reopened = p.reopened
 			world := asked.world()
-			world.Filter, world.Broker = p.Seccomp, p.Mediation // the answers of those that hold
+			world.Filter, world.Broker = p.Seccomp, p.Mediation // the answers of those in effect
 			w := watch.New(world, p.model != nil)
 			p.recorder, m.Watch = w, w.Watch
 		}
@@ -71,8 +71,8 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
 	}
 	if p.Mounts != nil {
-		// The working directory is entered afterwards: as it was before, it leads
-		// around all mounts.
+		// The working directory is entered again afterwards, since the old one bypasses all
+		// mounts.
 		c.Dir = dir
 		c.Namespaces |= p.Mounts.Clone()
 		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), fd, own)
@@ -88,7 +88,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	return m, nil
 }
 
-// checkFiles refuses what would lead the command around the plan, and gives its
+// checkFiles refuses descriptors with which the command could bypass the plan. It returns the
 // working directory.
 func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 	if p.Caps.Err != nil {
@@ -107,13 +107,13 @@ func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 	return dir, p.refuseSockets(c)
 }
 
-// capabilitySteps take capabilities away for good: from the ambient set, from
-// the bounding set, by which root would get them back on exec, and from the
-// thread's own sets. Without CAP_SETPCAP the bounding set can't be changed;
-// no_new_privs then keeps exec from giving more than the thread has.
+// capabilitySteps returns the steps that drop capabilities for good: from the ambient set, from
+// the bounding set, from which root would get them back on exec, and from the thread's own
+// sets. Without CAP_SETPCAP the bounding set can't be changed. Then no_new_privs keeps exec
+// from giving more than the thread has.
 //
-// Whoever makes a user namespace has all capabilities in it. An ordinary user's
-// exec gives them up, but not those that the program's file names.
+// The maker of a user namespace has all capabilities in it. An ordinary user loses them on
+// exec, except those in the program's file.
 func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	userNS := p.Mounts != nil && p.Mounts.UserNS
 	if p.DropCapabilities == 0 && !userNS {
@@ -145,9 +145,8 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	})
 }
 
-// ExplainStart says in words why a command could not be confined, when err is
-// a *fork.StepError about a step of Confine's; any other error, and nil, it
-// returns as it is. The result wraps err.
+// ExplainStart explains why a command could not be confined, if err is a *fork.StepError about
+// a step of Confine. It returns any other error, or nil, as it is. The result wraps err.
 func ExplainStart(err error) error {
 	se, ok := errors.AsType[*fork.StepError](err)
 	if !ok || se.Stage == fork.StageExec {

@@ -17,8 +17,8 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// Act is something that a command would do; see the fields for what has to be
-// known of it. The operations and flags are the Act… constants.
+// Act is something that a command may do. The fields say what must be known about it. The
+// operations and flags are the Act… constants.
 type Act = answer.Act
 
 // The operations that other packages ask about, the flags of ActOpen, and the verdicts
@@ -40,21 +40,21 @@ const (
 type Answer struct {
 	Verdict answer.Verdict
 	By      string // landlock, mounts, seccomp, sockets, no_new_privs or seatbelt; "" for none of these
-	Errno   string // what the kernel says: "EACCES"
-	Reason  string // in words
+	Errno   string // the kernel's error: "EACCES"
+	Reason  string // for people
 	Origin  policy.Origin
 
-	// Needs are what rules would have to allow (see Plan.Hint), and Hint is what
-	// else would help. Secret is the place of secrets that it is about, or "".
+	// Needs is what rules would have to allow (see Plan.Hint). Hint is what else would help.
+	// Secret is the place of secrets that the act is about, or "".
 	Needs  []learn.Need
 	Hint   learn.Hint
 	Secret string
 }
 
-// Decide answers what the plan decides about an act: the one place where that is
-// asked. On Linux it goes by what the kernel is given, and names the error that
-// the kernel gives; on macOS by the policy, which the profile is made of, and what
-// the profile closes all the same; where nothing holds files, which is a Gap, by the policy.
+// Decide returns what the plan decides about an act. Nothing else answers this question. On
+// Linux it goes by what the kernel is given, and returns the kernel's error. On macOS it goes
+// by the policy, from which the profile is made, and by what the profile closes anyway. If
+// nothing restricts files, which is a Gap, it goes by the policy.
 func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
 		got := answer.Answer{Verdict: Refused, Errno: "EPERM"}
@@ -68,14 +68,14 @@ func (p *Plan) Decide(a Act) Answer {
 		return p.explain(&a, got)
 	}
 	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 && !p.Mounts.Leads(a.Path) {
-		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what lies there outside is not to be seen"}
+		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what is there outside can't be seen"}
 		p.propose(&out, &a, answer.Answer{}, p.rule(&a, answer.Answer{}))
 		return out
 	}
 	return p.explain(&a, p.world().Decide(&a))
 }
 
-// closed is what the profile closes to an act on a file, "" for nothing.
+// closed returns what the profile closes to an act on a file, or "".
 func (p *Plan) closed(a *Act) string {
 	if p.Seatbelt == nil || a.Path == "" || a.Op == ActConnect {
 		return ""
@@ -83,18 +83,18 @@ func (p *Plan) closed(a *Act) string {
 	return p.Seatbelt.Closed(p.Policy, a.Path, access(a, 0))
 }
 
-// StillWritable says in one line which rules are for nothing: they give no right to
-// write, but a wider one does, and rules add up. "" is for none.
+// StillWritable returns one line about rules that have no effect: they give no right to write,
+// but a wider rule does, and rules add up. It returns "" if there are none.
 func (p *Plan) StillWritable() string {
 	var first, wide *policy.Path
-	var writable []*policy.Path // by the user's own rules: few, where others are many
+	var writable []*policy.Path // by the user's own rules, which are few
 	for i := range p.Policy.Paths {
 		if t := &p.Policy.Paths[i]; t.Access&policy.Write != 0 && !t.Rule.Origin.BuiltIn() {
 			writable = append(writable, t)
 		}
 	}
-	world := sync.OnceValue(p.world)      // for many rules, too
-	closed := func(r *policy.Path) bool { // denied or protected
+	world := sync.OnceValue(p.world)      // computed once
+	closed := func(r *policy.Path) bool { // whether it is denied or protected
 		act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
 		if p.Landlock != nil {
 			return world().Decide(&act).Verdict == Refused
@@ -120,9 +120,9 @@ func (p *Plan) StillWritable() string {
 		shell.QuotePath(name), more, wide.Access.String()+" "+wide.Rule.Path, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
 }
 
-// wider is the first of the user's writable rules that covers what r, a narrower one, was
-// meant to keep from being written; nil for none. It was meant where a flag or the same
-// file has r. A project's policy is somebody else's.
+// wider returns the first of the user's writable rules that covers r, a narrower rule that was
+// meant to forbid writing, or nil. r was meant so if it is a flag or in the same file. A
+// project's policy is somebody else's.
 func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	from := r.Rule.Origin
 	flag := strings.HasPrefix(from.Source, "--")
@@ -131,14 +131,14 @@ func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	}
 	for _, w := range writable {
 		same := flag || w.Rule.Origin.Source == from.Source
-		if same && w.Path != r.Path && w.Covers(r.Path) && r.Access&^w.Access == 0 { // else it adds a right
+		if same && w.Path != r.Path && w.Covers(r.Path) && r.Access&^w.Access == 0 { // else r adds a right
 			return w
 		}
 	}
 	return nil
 }
 
-// world is the plan as package answer takes it.
+// world returns the plan in package answer's form.
 func (p *Plan) world() *answer.World {
 	const dacOverride = 1
 	w := &answer.World{Landlock: p.Landlock, Mounts: p.Mounts, Filter: p.Seccomp, Broker: p.Mediation, Reopened: p.reopened,
@@ -163,7 +163,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case a.Op == ActConnect && a.Path == "" && a.Name != "":
 		out.Reason = "an abstract socket of a program outside; no rule can allow it"
 	case a.Op == ActConnect || a.Op == answer.Bind && a.Path == "":
-	case got.By == answer.Seccomp && got.Errno == "ESOCKTNOSUPPORT": // with a network or without
+	case got.By == answer.Seccomp && got.Errno == "ESOCKTNOSUPPORT": // with or without a network
 		out.Reason = "a filter can't see where a Unix datagram goes, which may be outside"
 	case got.By == answer.Seccomp:
 		out.Reason = got.Why
@@ -180,13 +180,13 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 			out.Hint = learn.NewHint("fs.rw", p.Policy.Short(m.Path), false)
 		}
 	case got.Gains != 0:
-		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
+		out.Reason = fmt.Sprintf("a move may not give a file new rights: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
 	case rule.Allowed && got.Apart:
-		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
+		out.Reason = "the two places are different mounts, so that the rest can be read-only; programs copy instead"
 	case rule.Allowed && got.Missing == landlock.FSReadDir:
-		out.Reason, out.Origin = got.At+" holds something that is denied, so it can't be listed", policy.Origin{}
+		out.Reason, out.Origin = got.At+" contains something denied, so it can't be listed", policy.Origin{}
 	case rule.Allowed:
-		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
+		out.Reason, out.Origin = fmt.Sprintf("no rule gives the right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
 	}
 	if got.Verdict == Refused && (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
 		p.propose(&out, a, got, rule)
@@ -194,7 +194,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	return out
 }
 
-// propose notes what would have to be allowed.
+// propose sets what would have to be allowed.
 func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdict) {
 	out.Needs = p.needed(a, got)
 	r := p.Policy
@@ -203,7 +203,7 @@ func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdi
 		home = real
 	}
 	if rule.Deny != nil || rule.Allowed || a.Path == "" || a.Path == "/" || home != "" && policy.Within(home, a.Path) {
-		return // all of a home directory is no rule to propose, whatever is in it
+		return // never propose a rule for a whole home directory
 	}
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
@@ -212,7 +212,7 @@ func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdi
 	}
 }
 
-// rule is what the policy says about the place that decided.
+// rule returns what the policy says about the path that decided.
 func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
 	at := cmp.Or(got.At, a.Path)
 	switch {
@@ -240,7 +240,7 @@ func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
 	return p.Policy.Allowed(at, access(a, got.Missing))
 }
 
-// access is what of a policy an act is about.
+// access returns the policy access that an act needs.
 func access(a *Act, missing uint64) policy.Access {
 	switch {
 	case a.Op == ActExec:
@@ -251,8 +251,8 @@ func access(a *Act, missing uint64) policy.Access {
 	return policy.Write
 }
 
-// Covered are the paths that the plan hides from the command ("mask"), or keeps as they
-// are whatever the policy lets it write ("protect"), sorted.
+// Covered returns the sorted paths that the plan hides from the command ("mask") or makes
+// read-only whatever the policy says ("protect").
 func (p *Plan) Covered() map[mounts.Kind][]string {
 	by := make(map[mounts.Kind][]string)
 	if p.Mounts != nil {

@@ -4,14 +4,13 @@
 //	NewPlan(Resolved, Caps, Host) -> Plan  what will be enforced, and the Gaps; pure
 //	Plan.Confine(*fork.Command)            the system calls that the command makes before exec
 //
-// On Linux a Plan is one Landlock ruleset and one seccomp filter, put on in
-// the forked child, never on the calling process. On macOS it is a Seatbelt
-// profile. NewPlan, the tables of Landlock rights, the seccomp program and the
-// profile's text are the same code on every system and are tested everywhere;
-// the kernel is touched in the files named for it.
+// On Linux a Plan has one Landlock ruleset and one seccomp filter. The forked child applies
+// them to itself, never the calling process. On macOS it is a Seatbelt profile. NewPlan, the
+// tables of Landlock rights, the seccomp program and the profile's text are the same code on
+// every system and are tested everywhere. Only files named for a system call its kernel.
 //
-// Nothing degrades silently: what a Plan cannot enforce is listed as a Gap.
+// Nothing degrades silently: a Plan lists what it can't enforce as Gaps.
 //
-// Package enforce knows nothing of sessions and trackers, prints nothing and
-// decides nothing about which Gap is acceptable.
+// Package enforce knows nothing of sessions and trackers, prints nothing, and does not decide
+// which Gap is acceptable.
 package enforce

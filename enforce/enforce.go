@@ -15,41 +15,39 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Caps is what a machine can enforce. Probe finds it by asking the kernel for
-// each thing, never by version numbers. The zero value can enforce nothing.
+// Caps is what a machine can enforce. Probe asks the kernel for each capability and never goes
+// by version numbers. The zero value can enforce nothing.
 type Caps struct {
 	OS string // "linux" or "macos"
 
-	// Err says why Probe could not find out: this machine is short of
-	// something (fork.ShortageOf). All else is not known then, and a plan that
-	// is made of it all the same confines no command: Confine gives this error.
+	// Err is a shortage that kept Probe from finding out (fork.ShortageOf). All else is then
+	// unknown. A plan made with it confines no command, since Confine returns this error.
 	Err error
 
-	Landlock       int    // ABI version, 0 when the system calls are missing or refused
+	Landlock       int    // ABI version; 0 if the system calls are missing or refused
 	LandlockReason string // why Landlock is 0: "not built into this kernel", "not in the lsm= list", "refused by a seccomp filter"
 
 	Seccomp       bool   // filters can be installed without privileges
 	SeccompReason string // why Seccomp is false
 
-	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
+	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can answer them
 	SeccompNotifyReason string // why SeccompNotify is false
-	Answered            bool   // an outer supervisor may make connect(2) in the command's place, whatever Landlock says here
+	Answered            bool   // an outer supervisor may make connect(2) for the command, whatever Landlock says here
 
-	// MountNS says that a private mount namespace can be made, with
-	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
-	// nothing speaks against it: finding out for certain costs a process. The
-	// start of a command proves it (see Plan.Refused), and so does
+	// MountNS says that a private mount namespace can be made, with CAP_SYS_ADMIN or in a user
+	// namespace. Probe assumes so unless there is a sign against it, since making sure takes a
+	// process. The start of a command proves it (see Plan.Refused), and so does
 	// ProbeNamespaces.
 	MountNS     bool
 	MountReason string // why MountNS is false
-	MountHint   string // what the machine's owner would type to have it; may be ""
-	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
-	PidsReason  string // likewise a PID namespace
-	HomeReason  string // and why no home directory can be thrown away
-	Privileged  bool   // CAP_SYS_ADMIN is held
+	MountHint   string // what the machine's owner can type to change that; may be ""
+	IPCReason   string // why there can be no IPC namespace; "" until the kernel refused one
+	PidsReason  string // why there can be no PID namespace; "" until the kernel refused one
+	HomeReason  string // why there can be no private home
+	Privileged  bool   // this process has CAP_SYS_ADMIN
 
-	// Orphans says that nobody ends what the command leaves running, although
-	// it is not to go on: see InPlace.
+	// Orphans says that nobody ends what the command leaves running, although it should be
+	// ended: see InPlace.
 	Orphans bool
 
 	UID, GID uint32 // effective ids; the command runs with them
@@ -62,29 +60,28 @@ type Caps struct {
 	SeatbeltReason string
 }
 
-// Kind tells the promises of a policy apart.
+// Kind is the kind of a policy's promise.
 type Kind string
 
 const (
-	// Core promises are file access and whatever was asked for in so many
-	// words. A command is not started when one can't be kept, unless the
-	// caller accepts the Gap.
+	// Core promises are file access and all that was asked for explicitly. If one can't be
+	// kept, the command is not started unless the caller accepts the Gap.
 	Core Kind = "core"
-	// Hardening promises come by default. A missing one is a warning.
+	// Hardening promises are made by default. A missing one causes a warning.
 	Hardening Kind = "hardening"
 )
 
-// Gap is a promise that cannot be kept on this machine.
+// Gap is a promise that can't be kept on this machine.
 type Gap struct {
 	Name    string        `json:"name"` // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
 	Kind    Kind          `json:"kind"`
 	Promise string        `json:"promise"`         // what was asked for: "only the TCP ports that are listed"
 	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
 	Hint    string        `json:"hint,omitempty"`  // what to type instead; may be ""
-	Origin  policy.Origin `json:"origin,omitzero"` // who asked; zero for the defaults
+	Origin  policy.Origin `json:"origin,omitzero"` // the rule that asked; zero for defaults
 }
 
-// Layer is one means that a Plan uses, for people: "landlock", "seccomp".
+// Layer is a mechanism that a Plan uses, for people: "landlock", "seccomp".
 type Layer struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"` // "ABI 7: 14 file rights, 2 network rights, signal and abstract-socket scopes"
@@ -95,19 +92,19 @@ type Plan struct {
 	Policy *policy.Resolved
 	Caps   Caps
 
-	Landlock *landlock.Ruleset // nil when Landlock is not used
-	Seccomp  *seccomp.Filter   // nil when seccomp is not used
+	Landlock *landlock.Ruleset // nil if Landlock is not used
+	Seccomp  *seccomp.Filter   // nil if seccomp is not used
 
-	// Seatbelt is what the profile on macOS depends on beside the policy;
-	// nil when Seatbelt is not used. A caller that has a session fills in
-	// Session, and what else it knows, before Confine.
+	// Seatbelt is what the profile on macOS depends on besides the policy, or nil if Seatbelt
+	// is not used. A caller with a session sets Session, and what else it knows, before
+	// Confine.
 	Seatbelt *seatbelt.Options
 
-	// Mediation is what the calling program answers for the kernel while
-	// the command runs; nil when the kernel does it alone, or can't.
+	// Mediation says which calls the broker in the calling program answers while the command
+	// runs. It is nil if there are none, or if there can be no broker.
 	Mediation *broker.Policy
 
-	Mounts *mounts.Plan // nil when the command stays in the caller's mount namespace
+	Mounts *mounts.Plan // nil if the command stays in the caller's mount namespace
 
 	// DropCapabilities are the bits of Caps.Capabilities that the command
 	// loses; 0 for an ordinary user.
@@ -115,29 +112,27 @@ type Plan struct {
 
 	Gaps []Gap
 
-	tmp          string // what /tmp and /var/tmp are to the command; "" where there is nothing to say
-	profileRules int    // of the Seatbelt profile
+	tmp          string // what /tmp and /var/tmp are for the command; "" if there is nothing to say
+	profileRules int    // how many rules the Seatbelt profile has
 
-	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
-	audit protect.Audit // what Snapshot looks at
+	names []netip.Addr  // the machine's name servers, if the command has to look up addresses
+	audit protect.Audit // what Snapshot compares
 
 	model    *Plan               // Options.Model
-	reopened []landlock.PathRule // of the command that was confined last: what its descriptors 0 to 2 may be opened anew for
-	watched  *seccomp.Filter     // with Options.Explain, what is installed in place of Seccomp
-	recorder recorder            // of the command that was confined last; nil without
+	reopened []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command
+	watched  *seccomp.Filter     // with Options.Explain: the filter installed instead of Seccomp
+	recorder recorder            // of the last confined command, or nil
 }
 
-// Snapshot remembers the files of the protected set that lie in writable
-// trees, and the denied names that are free. It costs about a microsecond for
-// each of a few dozen paths; a glob among the denials costs a walk through the
-// writable trees. It is for the time right before the command starts.
+// Snapshot records the protected files in writable trees, and the denied names that do not
+// exist. Call it right before the command starts. It takes about a microsecond for each of a
+// few dozen paths. A glob among the denials needs a walk through the writable trees.
 func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host) }
 
-// NewPlan decides what will be enforced for r on a machine that can enforce
-// caps. It is pure but for what it looks at through host: on Linux what is denied or
-// protected inside the writable trees, and directories, to keep a denial inside a
-// read-only one. A nil host turns such a denial into a Gap. Where this machine is too
-// short of something to look, Plan.Caps.Err says so (see Noted).
+// NewPlan decides what will be enforced for r on a machine that can enforce caps. It is pure,
+// except that it reads through host: on Linux denied or protected files in writable trees, and
+// the directories of read-only trees with a denial. With a nil host such a denial is a Gap. If
+// this machine is too short of resources to read them, Plan.Caps.Err says so (see Noted).
 func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
 	host, short := Noted(host)
@@ -154,85 +149,79 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Pl
 	return p
 }
 
-// What a Plan is made of, by the names that callers outside use. Each has its
-// room below internal.
+// The parts of a Plan, by the names that callers outside use. Each has its own package below
+// internal.
 type (
-	// Mediator answers the calls that a Mediation is about.
+	// Mediator answers the calls of a Mediation.
 	Mediator = broker.Broker
-	// Snapshot is how the protected set was at one time.
+	// Snapshot is the state of the protected set at one time.
 	Snapshot = protect.Snapshot
-	// Change is a file that is not as it was.
+	// Change is a file that changed.
 	Change = protect.Change
-	// SeatbeltOptions are what a Seatbelt profile depends on beside the policy.
+	// SeatbeltOptions has what a Seatbelt profile depends on besides the policy.
 	SeatbeltOptions = seatbelt.Options
 )
 
-// SeatbeltProfile writes the Seatbelt profile for a policy.
+// SeatbeltProfile returns the Seatbelt profile for a policy.
 func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 	return seatbelt.Profile(r, o)
 }
 
-// Confine makes the command start under the plan. On Linux it opens the
-// Landlock ruleset and appends the system calls that put the restrictions on
-// to c.Steps, to be made in the child between fork and exec; what was opened
-// is closed by c.Cleanup. Steps that the caller wants to make unrestricted have
-// to be in c.Steps before.
+// Confine makes the command start under the plan. On Linux it makes the Landlock ruleset and
+// appends the system calls that apply the restrictions to c.Steps. The child makes them between
+// fork and exec. c.Cleanup closes what was opened. Steps that must be unrestricted have to be
+// in c.Steps before.
 //
-// The Mediator is nil unless the plan has a Mediation. The caller lets its Serve
-// run in a goroutine of its own, before or after the command is started, and
-// Closes it if the command is not started.
+// The Mediator is nil unless the plan has a Mediation. The caller runs its Serve in a separate
+// goroutine, before or after the command is started, and calls its Close if the command is not
+// started.
 //
-// On macOS it writes the profile for the command's terminal and the session of
-// ForSession into c.Sandbox; programs that start such commands have to call
-// fork.SandboxMain.
+// On macOS it puts the profile for the command's terminal and the session of ForSession into
+// c.Sandbox. Programs that start such commands must call fork.SandboxMain.
 //
-// Confine does not look at the gaps: ask Err first. On Linux the ruleset is
-// filled by c.Commit; the command is not started when a path of the policy is no
-// longer what was resolved.
+// Confine ignores gaps: ask Err first. On Linux c.Commit fills the ruleset. If a path of the
+// policy is no longer what was resolved, the command is not started.
 func (p *Plan) Confine(c *fork.Command) (*Mediator, error) { return p.confine(c) }
 
-// Options are choices of the caller that no policy makes.
+// Options has the caller's choices that are not part of a policy.
 type Options struct {
-	// Accepted are gaps by name, of which these are left open where they could be
-	// closed: GapProtect, GapIPC, GapTerminals; GapMetadata if it alone would take a
-	// mount namespace, GapOwnFiles if a writable tree would be taken apart for it.
+	// Accepted are the names of accepted gaps. Some of these are then left open even if they
+	// could be closed: GapProtect, GapIPC, GapTerminals; GapMetadata if only it would need a
+	// mount namespace; GapOwnFiles if it would need a writable tree to be split.
 	Accepted []string
 
-	// Protect are files and directories of the caller that the command must
-	// never change, absolute and clean: the policy's own files, the trust
-	// store, the records of sessions. They should exist.
+	// Protect are absolute, clean paths of the caller's files and directories that the command
+	// must never change: policy files, the trust store, records of sessions. They should exist.
 	Protect []string
 
-	// Watch are files and directories of the caller that can't be held. What
-	// became of them is told when the command has ended.
+	// Watch are files and directories of the caller that can't be protected. Changes are
+	// reported when the command has ended.
 	Watch []string
 
-	// Repository is the root of the repository around the working directory,
-	// "" for none. Where it lies in a writable tree, it is protected like one
-	// near the top, however deep it is.
+	// Repository is the root of the repository around the working directory, or "". In a
+	// writable tree it is protected like one near the top, at any depth.
 	Repository string
 
-	// Hide are directories of Protect that the command has no reason to look
-	// into either, such as the records of other sessions. They are covered
-	// where there is a mount namespace, unless the policy names one of them,
-	// or something in it; elsewhere they can be read as the policy has it.
+	// Hide are directories of Protect that the command has no reason to read either, such as
+	// the records of other sessions. A mount namespace covers them, unless the policy names one
+	// of them or something in it. Without one the policy decides whether they can be read.
 	Hide []string
 
-	// Explain has what the command is refused recorded: see Plan.Refusals. The
-	// command has to have a keeper, and whoever starts it answers its calls.
+	// Explain records what the command is refused: see Plan.Refusals. The command needs a
+	// keeper, and the caller must serve the Mediator.
 	Explain bool
 
-	// Model is a plan whose refusals are recorded too, though this one allows them.
+	// Model is a plan whose refusals are recorded, too, although this one allows the acts.
 	Model *Plan
 
-	// NoLimits says why the memory, processes and processors of the policy's
-	// limits can't be bounded, or "": package track finds out.
+	// NoLimits is why the policy's limits of memory, processes and processors can't be set, or
+	// "". Package track finds out.
 	NoLimits string
 }
 
 func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, gap) }
 
-// protectRequest is what the caller wants protected.
+// protectRequest returns what the caller wants protected.
 func (o *Options) protectRequest() protect.Request {
 	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.accepts(GapProtect), Repository: o.Repository}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// GapError says which promises of a policy this machine cannot keep. It is
-// an errors.ErrUnsupported.
+// GapError says which promises of a policy this machine can't keep. It is an
+// errors.ErrUnsupported.
 type GapError struct {
 	Gaps []Gap // at least one
 }
@@ -21,11 +21,11 @@ func (e *GapError) Error() string {
 	return "this machine cannot keep: " + strings.Join(parts, "; ")
 }
 
-// Is ties every GapError to errors.ErrUnsupported.
+// Is makes every GapError an errors.ErrUnsupported.
 func (e *GapError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// String is the gap in one line: what was asked for, who asked, why it can't
-// be kept, and the name by which it can be accepted.
+// String returns the gap in one line: what was asked for, by whom, why it can't be kept, and
+// the name to accept it by.
 func (g Gap) String() string {
 	from := ""
 	if g.Origin.Source != "" {
@@ -34,9 +34,8 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%s%s: %s [%s]", g.Promise, from, g.Why, g.Name)
 }
 
-// Unaccepted are the gaps whose names accepted does not list: open, for which a
-// command must not start, and hardening, of which it is enough to tell. With strict,
-// hardening is just as binding.
+// Unaccepted returns the gaps whose names are not in accepted. A command must not start with
+// those in open. Those in hardening only need a warning. With strict they are all in open.
 func Unaccepted(gaps []Gap, accepted []string, strict bool) (open, hardening []Gap) {
 	for _, g := range gaps {
 		switch {
@@ -50,7 +49,7 @@ func Unaccepted(gaps []Gap, accepted []string, strict bool) (open, hardening []G
 	return open, hardening
 }
 
-// Err is a *GapError with the gaps that Unaccepted calls open, or nil.
+// Err returns a *GapError with Unaccepted's open gaps, or nil.
 func (p *Plan) Err(accepted []string, strict bool) error {
 	if open, _ := Unaccepted(p.Gaps, accepted, strict); len(open) > 0 {
 		return &GapError{Gaps: open}
@@ -62,33 +61,33 @@ func (p *Plan) Err(accepted []string, strict bool) error {
 const (
 	GapFiles           = "files"            // no Landlock at all: file access can't be limited
 	GapTruncate        = "truncate"         // files outside could be emptied
-	GapDeny            = "deny"             // a denial inside an allowed tree
-	GapDenyMissing     = "deny-missing"     // a denial of what does not exist yet in a writable tree
-	GapOwnFiles        = "own-files"        // zsbx's own files: policies, trust store, sessions
-	GapProtect         = "protect"          // git's hooks and configuration and the like in writable trees
-	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside
+	GapDeny            = "deny"             // a denial inside an allowed tree can't be enforced
+	GapDenyMissing     = "deny-missing"     // a denied name in a writable tree does not exist yet and can be made
+	GapOwnFiles        = "own-files"        // zsbx's own files can be changed: policies, trust store, sessions
+	GapProtect         = "protect"          // git's hooks, configuration and so on in writable trees can be changed
+	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside can be changed
 	GapIPC             = "ipc"              // System V IPC and /dev/shm are shared with programs outside
 	GapNetwork         = "network"          // the network can't be closed
 	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
-	GapTCPAutobind     = "tcp-autobind"     // listening on a port of the kernel's choice can't be refused
+	GapTCPAutobind     = "tcp-autobind"     // listening on a port that the kernel chooses can't be refused
 	GapUnixSockets     = "unix-sockets"     // sockets of daemons outside can be connected to by path
-	GapAbstractSockets = "abstract-sockets" // likewise by abstract name
+	GapAbstractSockets = "abstract-sockets" // sockets of daemons outside can be connected to by abstract name
 	GapSignals         = "signals"          // processes outside can be signalled
 	GapOrphans         = "orphans"          // what the command leaves running is not ended with it
 	GapPriorities      = "priorities"       // limits and priorities of processes outside can be changed
 	GapTerminal        = "terminal"         // the command can type into the caller's terminal
 	GapTerminals       = "terminals"        // the user's other terminals can be opened by name
-	GapLimits          = "limits"           // memory, processes and processors can't be bounded
+	GapLimits          = "limits"           // memory, processes and processors can't be limited
 	GapHome            = "home"             // the home directory is the user's own
-	GapPids            = "pids"             // processes outside are seen
+	GapPids            = "pids"             // processes outside can be seen
 	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
 )
 
-// AllHardening accepts all hardening that is missing. Other than the name of a gap it
-// leaves nothing off where it can be had.
+// AllHardening accepts all missing hardening. Unlike the name of a gap it does not turn off
+// hardening that is available.
 const AllHardening = "hardening"
 
-// GapNames lists the names of all gaps, sorted.
+// GapNames returns the sorted names of all gaps.
 func GapNames() []string {
 	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPids, GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}

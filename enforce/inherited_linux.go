@@ -14,10 +14,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// refuseSockets refuses to pass the command a socket as standard input or
-// output by which it would reach what the plan closes. The filter decides when
-// sockets are made and connected; a datagram socket that is there already
-// sends to any address without either.
+// refuseSockets refuses to pass the command a socket as standard input or output if it could
+// reach what the plan closes. The filter decides when sockets are made and connected. An
+// inherited datagram socket can send to any address without either.
 func (p *Plan) refuseSockets(c *fork.Command) error {
 	for i := range 3 {
 		fd := fork.StandardFile(c.Files, i)
@@ -27,7 +26,7 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		}
 		net, mediated := p.Policy.Net.Mode, p.Mediation.Mediates()
 		switch {
-		case err != nil: // no socket, or closed
+		case err != nil: // no socket, or a closed descriptor
 		case domain == unix.AF_UNIX:
 			kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 			if kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET && mediated {
@@ -36,23 +35,22 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		case net != policy.NetOpen && !settled(fd, domain, mediated):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
 		case net == policy.NetNone && p.Seccomp != nil:
-			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it; a pipe can take its place", i)
+			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect again or make listen, and the network is closed to it; use a pipe instead", i)
 		}
 	}
 	return nil
 }
 
-// refuseCovered refuses to pass the command a directory, which would lead around
-// all mounts, or a file that a mount keeps from it: the descriptor leads to it beside
-// that mount, and by /proc/self/fd it can be opened anew, for more than the caller
-// opened it for.
+// refuseCovered refuses to pass the command a directory, which would bypass all mounts, or a
+// file that a mount covers. Its descriptor would bypass the mount, and the command could reopen
+// it by /proc/self/fd with more access than the caller did.
 func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		var st unix.Stat_t
 		err := unix.Fstat(fd, &st)
 		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
+			return fmt.Errorf("descriptor %d is a directory, through which the command could bypass what is denied and protected", i)
 		}
 		flags := 0
 		if err == nil {
@@ -73,19 +71,19 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 			writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
 			switch {
 			case m.Kind == mounts.Mask && (reference || mode != unix.O_RDWR):
-				return fmt.Errorf("descriptor %d is %s, which is denied: the command could open it anew for more; a pipe can take its place", i, path)
+				return fmt.Errorf("descriptor %d is %s, which is denied: the command could reopen it with more access; use a pipe instead", i, path)
 			case m.Kind == mounts.Protect && (reference || !writes):
-				return fmt.Errorf("descriptor %d is %s, which is protected: the command could open it anew and write to it; a pipe can take its place", i, path)
+				return fmt.Errorf("descriptor %d is %s, which is protected: the command could reopen it and write to it; use a pipe instead", i, path)
 			}
 		}
 	}
 	return nil
 }
 
-// reopen lets the command open its descriptors 0 to 2 anew, through /dev/stderr and the
-// like, for what they are open for, where they are files, FIFOs or pseudo-terminals, and
-// returns the rules. That is no more than it has: fcntl(2) lifts O_APPEND, and
-// ftruncate(2) works. What is denied stays closed.
+// reopen adds rules that let the command reopen its descriptors 0 to 2, through /dev/stderr and
+// so on, with the access that they have, if they are files, FIFOs or pseudo-terminals. It
+// returns the rules. They give no more than the command has anyway: fcntl(2) clears O_APPEND,
+// and ftruncate(2) works. Denied files stay closed.
 func (p *Plan) reopen(files []*os.File, ruleset int) (rules []landlock.PathRule) {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
@@ -98,16 +96,17 @@ func (p *Plan) reopen(files []*os.File, ruleset int) (rules []landlock.PathRule)
 		if slices.ContainsFunc(p.Policy.Deny, func(d policy.DenyPath) bool { return d.Covers(r.Path) }) {
 			r.Rights = 0
 		} else if landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) != nil {
-			continue // the descriptor itself works; pipes have no rules, and need none
+			continue // the descriptor itself works; pipes can't have rules and need none
 		}
 		rules = append(rules, r)
 	}
 	return rules
 }
 
-// reopens are the rights for what a descriptor is open for; 0 for one that leads further,
-// as a directory or a reference, and for one of another device, which may be a new one
-// when it is opened: a console is the next user's after a logout (vhangup(2)).
+// reopens returns the rights for reopening a descriptor with its present access. It returns 0
+// for a directory or an O_PATH descriptor, which lead further, and for other devices, which may
+// belong to somebody else when opened again: after a logout a console is the next user's
+// (vhangup(2)).
 func reopens(fd int) (rights uint64) {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
@@ -135,10 +134,10 @@ func reopens(fd int) (rights uint64) {
 	return rights | landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate
 }
 
-// settled reports whether a socket has one peer and keeps it, or waits for peers.
-// Such a socket the caller passes knowingly, as inetd(8) and sshd(8) do. Landlock
-// does not look at MPTCP, which servers in Go listen by; of other protocols nothing
-// is known: SCTP gets peers by setsockopt(2).
+// settled reports whether a socket has a fixed peer or listens for peers. The caller passes
+// such a socket on purpose, as inetd(8) and sshd(8) do. Landlock does not check MPTCP, on which
+// servers in Go listen. Other protocols don't count, since a peer may not be fixed: SCTP gets
+// peers by setsockopt(2).
 func settled(fd, domain int, mediated bool) bool {
 	protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 	known := protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP && mediated

@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// planLinux fills in the plan for Linux. Each step uses what the steps before it found, and
-// changes none of it.
+// planLinux fills in the plan for Linux. Each step uses the results of earlier steps without
+// changing them.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
@@ -38,7 +38,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep.linux()
 }
 
-// denyRequest is what the denials are subtracted from.
+// denyRequest returns the request to subtract the denials.
 func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) deny.Request {
 	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
 	if p.Policy.Private.Home.Is() && none == "" {
@@ -54,22 +54,22 @@ func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) den
 	return q
 }
 
-// planAudit decides what is looked at again when the command has ended.
+// planAudit decides what is compared when the command has ended.
 func (p *Plan) planAudit(rep *report) {
 	p.audit = protect.Audit{
 		Trees: mounts.WritableTrees(p.Policy.Paths), Mounted: p.Mounts != nil,
 		Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later,
 	}
-	for _, m := range rep.cut.Masks { // a directory above may be renamed, and made anew
+	for _, m := range rep.cut.Masks { // a directory above may be renamed, and a new one made
 		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})
 	}
 }
 
 // planFilter compiles the filter. It returns whether the broker decides about sockets, and
-// about which signals.
+// which signals it answers.
 func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool, signals seccomp.SignalMode) {
 	if signals = p.Caps.SignalMode(); p.privatePids() {
-		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
+		signals = seccomp.SignalsKernel // processes outside have no numbers inside
 	}
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
@@ -88,7 +88,7 @@ func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool, signals 
 	return peers, signals
 }
 
-// privatePids reports whether the command has a PID namespace of its own.
+// privatePids reports whether the command has its own PID namespace.
 func (p *Plan) privatePids() bool { return p.Mounts != nil && p.Mounts.Pids }
 
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
@@ -100,7 +100,7 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 	}
 }
 
-// noNamespace is why no mount namespace can be made, or "".
+// noNamespace returns why no mount namespace can be made, or "".
 func (p *Plan) noNamespace(host *policy.Host) string {
 	switch {
 	case !p.Caps.MountNS:
@@ -111,7 +111,7 @@ func (p *Plan) noNamespace(host *policy.Host) string {
 	return ""
 }
 
-// treesOf are the paths that the policy allows.
+// treesOf returns the paths that the policy allows.
 func treesOf(r *policy.Resolved) []deny.Tree {
 	out := make([]deny.Tree, len(r.Paths))
 	for i, t := range r.Paths {
@@ -120,7 +120,7 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 	return out
 }
 
-// mountRequest is what the steps before found for a mount namespace.
+// mountRequest returns the request for a mount namespace, from the results of earlier steps.
 func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
 	q := mounts.Request{
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
@@ -154,8 +154,8 @@ func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, know la
 	return rs
 }
 
-// pathRules leaves out the directories that the command gets for itself: the rules
-// for these are made once they are there.
+// pathRules returns the rules for paths. It leaves out private directories, since their rules
+// are made when they exist.
 func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handled uint64) []landlock.PathRule {
 	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
@@ -178,7 +178,7 @@ func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handle
 	return slices.DeleteFunc(out, func(r landlock.PathRule) bool { return r.Rights == 0 })
 }
 
-// portRules joins what may be connected to and listened on by port.
+// portRules joins the rules for connecting and listening by port.
 func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
 	var out []landlock.PortRule
 	add := func(ports []policy.Port, right uint64) {
@@ -198,19 +198,18 @@ func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
 	return out
 }
 
-// ScopesSignals reports whether the command gets a Landlock domain of its own that
-// keeps its signals inside (LANDLOCK_SCOPE_SIGNAL): what package track needs to
-// hold it by an outer one.
+// ScopesSignals reports whether the command gets its own Landlock domain that keeps its signals
+// inside (LANDLOCK_SCOPE_SIGNAL). Package track's tracker Domain needs that.
 func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&landlock.ScopeSignal != 0
 }
 
-// holdsSignals reports whether the command's signals stay inside, by whatever means.
+// holdsSignals reports whether anything keeps the command's signals inside.
 func (p *Plan) holdsSignals() bool {
 	return p.ScopesSignals() || p.privatePids() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }
 
-// Layers lists the means in use, for people.
+// Layers returns the mechanisms in use, for people.
 func (p *Plan) Layers() []Layer {
 	var all []Layer
 	add := func(name, detail string) { all = append(all, Layer{name, detail}) }

@@ -10,10 +10,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Noted gives a host that keeps the first answer by which it is not known what
-// is there, for err to tell: since this machine is short of something, or the
-// disk is broken. What looks for files to deny or protect takes an error for
-// "there is none", which such an answer does not say. A nil host stays nil.
+// Noted returns a host that records its first error that leaves unknown whether a file exists,
+// because of a shortage or a broken disk. err returns that error. The code that looks for files
+// to deny or protect treats an error as a missing file, which would be wrong for these. A nil
+// host stays nil.
 func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	if host == nil {
 		return nil, func() error { return nil }
@@ -37,7 +37,7 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	return &h, func() error { return first }
 }
 
-// noting is a function of a host that has its errors noted; nil stays nil.
+// noting returns a host's function that records its errors. nil stays nil.
 func noting[T any](f func(name string) (T, error), doing string, note func(doing string, err error)) func(string) (T, error) {
 	if f == nil {
 		return nil

@@ -9,31 +9,31 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// mediatesSockets reports whether sockets are mediated: where it can be done and
-// Landlock, which checks them at no cost from ABI 9 on, does not.
+// mediatesSockets reports whether the broker checks sockets: if it can, and if Landlock does
+// not. From ABI 9 on Landlock checks them without a cost.
 func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
 
-// Mediates reports whether a policy leaves a supervisor anything to decide. Where
-// every socket by path is allowed and Landlock checks the abstract names and
-// the ports, nothing; then datagram sockets can be had as well.
+// Mediates reports whether a policy leaves the broker anything to decide. It does not if every
+// socket by path is allowed and Landlock checks abstract names and ports. Then datagram sockets
+// work, too.
 func (c *Caps) Mediates(net policy.ResolvedNet) bool {
 	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
 	return c.mediatesSockets() && !open
 }
 
-// asksNames reports whether a command has to find out addresses: it may connect to
-// ports, of whatever host.
+// asksNames reports whether a command has to look up addresses, since it may connect to ports
+// of any host.
 func asksNames(net policy.ResolvedNet) bool {
 	return net.Mode == policy.NetPorts && len(net.ConnectTCP) > 0
 }
 
-// NamesHint is what to type where names can't be resolved: glibc then asks by TCP.
+// NamesHint is what to type if names can't be resolved. It makes glibc ask by TCP.
 const NamesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
 
-// Unnamed says why the command can't ask name servers though it may connect to ports,
-// or "". Who allows port 53 has seen to it.
+// Unnamed returns why the command can't ask name servers although it may connect to ports, or
+// "". If the policy allows port 53, names can be asked by TCP.
 func (p *Plan) Unnamed() string {
 	switch {
 	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || policy.Lists(p.Policy.Net.ConnectTCP, 53):
@@ -51,7 +51,7 @@ func allowsAllPaths(net policy.ResolvedNet) bool {
 	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
 }
 
-// SocketsBy names who checks sockets.
+// SocketsBy returns what checks sockets.
 func (c *Caps) SocketsBy() string {
 	if c.mediatesSockets() {
 		return "zsbx"
@@ -59,7 +59,7 @@ func (c *Caps) SocketsBy() string {
 	return "Landlock"
 }
 
-// planMediation says what the supervisor will answer.
+// planMediation plans what the broker answers.
 func (p *Plan) planMediation(peers bool, signals seccomp.SignalMode) {
 	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
 		return
@@ -71,7 +71,7 @@ func (p *Plan) planMediation(peers bool, signals seccomp.SignalMode) {
 	p.Mediation = m
 }
 
-// orSupervisor says why zsbx can't take the place of Landlock for sockets.
+// orSupervisor returns why the broker can't replace Landlock, for the end of a sentence, or "".
 func (p *Plan) orSupervisor() string {
 	if p.Caps.SeccompNotifyReason == "" {
 		return ""
@@ -79,7 +79,7 @@ func (p *Plan) orSupervisor() string {
 	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
 }
 
-// SignalMode is what a supervisor has to answer on a machine.
+// SignalMode returns which signals the broker has to answer on a machine.
 func (c *Caps) SignalMode() seccomp.SignalMode {
 	switch {
 	case !c.Seccomp || !c.SeccompNotify:
@@ -90,7 +90,7 @@ func (c *Caps) SignalMode() seccomp.SignalMode {
 	return seccomp.SignalsExist
 }
 
-// signalLayer is what a plan says about signals, for people.
+// signalLayer returns what a plan says about signals, for people.
 func (p *Plan) signalLayer() Layer {
 	const scope = "Landlock's scope: to the session's own processes only"
 	mode := seccomp.SignalsKernel

@@ -13,9 +13,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
+// planMacOS fills in the plan for macOS. Seatbelt keeps all promises or none.
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
-	const none = "it takes a namespace, which is Linux's"
+	const none = "it needs a namespace, which only Linux has"
 	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
 	rep.everywhere()
 	if !p.Caps.Seatbelt {
@@ -34,7 +34,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		if w.Mounted || !w.ByGit && p.protectUnmade(w.Path) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		}
-		if !w.Mounted { // a missing file may come with a directory that is moved there
+		if !w.Mounted { // a missing file can appear with a directory that is moved there
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
@@ -58,7 +58,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.profileRules = strings.Count(text, "\n(")
 }
 
-// holdGlobs finds what the denials with wildcards name in writable trees.
+// holdGlobs finds what the denials with wildcards match in writable trees.
 func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
 	if len(globs) == 0 || host == nil || host.ReadDir == nil {
@@ -70,22 +70,22 @@ func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 	for _, m := range named {
 		if p.Policy.Allowed(m.Path, policy.Read).Deny != nil {
 			p.Seatbelt.Held = append(p.Seatbelt.Held, m.Path)
-		} else { // what a link leads to, or may hold something that is denied
+		} else { // a link's target, or a directory that may contain denied files
 			d := policy.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
 			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)
 		}
 	}
 	for _, d := range globs {
 		if err != nil {
-			rep.denied(d, "it could be moved with the directory that it lies in, and what it names can't be found: "+err.Error())
+			rep.denied(d, "a match could be moved with its directory, and not all matches can be found: "+err.Error())
 		}
 	}
 }
 
-// protectUnmade reports whether a protected file may not even be made. A profile
-// can deny what does not exist, but a project's own settings files are left to
-// be made: checking a branch out or setting a project up does that, and the
-// user is told. What git, the user's shell and zsbx itself act upon is not.
+// protectUnmade reports whether a missing protected file can't be made either. A profile could
+// deny all missing files, but a project's settings files may be made, since checking out a
+// branch or setting up a project does that; the user gets a report. What git, the user's shell
+// and zsbx itself act upon can't be made.
 func (p *Plan) protectUnmade(name string) bool {
 	if strings.Contains(name, "/.git/") {
 		return true
@@ -99,15 +99,14 @@ func (p *Plan) protectUnmade(name string) bool {
 	return false
 }
 
-// ForSession ties the plan to a session of package track, before Confine: on
-// macOS the profile carries the session's fingerprint, by which its processes
-// are found. On Linux it changes nothing.
+// ForSession sets the plan's session of package track, before Confine. On macOS the profile
+// then has the session's fingerprint, by which its processes are found. On Linux it changes
+// nothing.
 func (p *Plan) ForSession(id string) {
 	if p.Seatbelt != nil {
 		p.Seatbelt.Session = id
 	}
 }
 
-// Confines reports whether the plan keeps a command's files, signals and sockets
-// apart from those outside, by whatever means the system has.
+// Confines reports whether the plan restricts files, signals and sockets at all.
 func (p *Plan) Confines() bool { return p.Landlock != nil || p.Seatbelt != nil }

@@ -9,10 +9,10 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
-// WriteLandlock writes the plan for Linux as text, one line a rule: the
-// Landlock ruleset with the kernel's names of the rights, what the seccomp
-// filter decides and why, and the gaps. The format is stable within a major
-// version: tab-separated fields, the first one says what the line is.
+// WriteLandlock writes the plan for Linux as text, one rule a line: the Landlock ruleset with
+// the kernel's names of rights, what the seccomp filter decides and why, and the gaps. Fields
+// are separated by tabs, and the first one says what the line is. The format is stable within a
+// major version.
 func (p *Plan) WriteLandlock(w io.Writer) error {
 	var b strings.Builder
 	if rs := p.Landlock; rs != nil {
@@ -60,7 +60,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 	return err
 }
 
-// quotePath quotes a path only where it would break the format.
+// quotePath quotes a path if it would break the format.
 func quotePath(p string) string {
 	q := fmt.Sprintf("%q", p)
 	if q[1:len(q)-1] == p && !strings.ContainsAny(p, " ") {

@@ -8,9 +8,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-// Probe asks whether this process is in a sandbox: if it is, no other can be
-// put on. That a profile holds is proved at every start, by the process that
-// puts it on.
+// Probe asks whether this process is in a sandbox, since then it can't get another. Every start
+// proves that the profile works, in the process that applies it.
 func Probe() Caps {
 	c := Caps{OS: "macos", Arch: runtime.GOARCH}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
@@ -24,7 +23,7 @@ func Probe() Caps {
 	return c
 }
 
-// What follows is about namespaces and procfs, which only Linux has.
+// The rest is about namespaces and procfs, which only Linux has.
 
 // ProbeNamespaces does nothing.
 func ProbeNamespaces(*Caps) {}

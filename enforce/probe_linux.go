@@ -18,18 +18,17 @@ import (
 	"github.com/zsbx/zsbx/internal/files"
 )
 
-// How a machine is asked: each question is the system call itself, with arguments
-// that change nothing, since version numbers and files of /sys say little about a
-// container. A refusal becomes a reason in Caps; a shortage is no answer and becomes
-// Caps.Err.
+// This file asks the machine what it can do. Each question is the system call itself, with
+// arguments that change nothing, since version numbers and files of /sys say little about a
+// container. A refusal becomes a reason in Caps. A shortage is no answer and becomes Caps.Err.
 
-// Probe asks the kernel what it can enforce. It takes a few microseconds and
-// changes nothing: that a promise really holds is proved by SelfTest, and by
-// the start of a command, which fails when the kernel refuses a layer.
-// Where this machine is too short of something to be asked, Caps.Err says so.
+// Probe asks the kernel what it can enforce. It takes a few microseconds and changes nothing.
+// Package selftest proves that promises are kept, and the start of a command fails if the
+// kernel refuses a layer. If this machine is too short of resources to be asked, Caps.Err says
+// so.
 //
-// That a mount namespace can be had is assumed where nothing speaks against
-// it; see ProbeNamespaces.
+// Probe assumes that there can be a mount namespace unless there is a sign against it; see
+// ProbeNamespaces.
 func Probe() Caps {
 	c := Caps{OS: "linux", Arch: runtime.GOARCH, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	a := &asker{}
@@ -45,15 +44,14 @@ func Probe() Caps {
 	return c
 }
 
-// privileges finds out by what means a mount namespace can be made.
+// privileges finds out how a mount namespace can be made.
 func (a *asker) privileges(c *Caps) {
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
 	switch {
 	case c.Privileged:
 		c.MountNS = true
 	case c.UID == 0:
-		// A user namespace would give root's powers over nothing but its
-		// own files, and take those over the files of others away.
+		// In a user namespace root would lose its power over the files of others.
 		c.MountReason = "CAP_SYS_ADMIN is missing"
 	default:
 		c.MountReason, c.MountHint = a.refusesUserNS()
@@ -61,11 +59,10 @@ func (a *asker) privileges(c *Caps) {
 	}
 }
 
-// asker asks the kernel. What it was too short of something to answer is no
-// answer: err is the first such error.
+// asker asks the kernel. A shortage is no answer: err is the first such error.
 type asker struct {
 	err        error
-	supervised bool // by another program
+	supervised bool // a filter of another program has a listener
 }
 
 func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno unix.Errno) {
@@ -79,14 +76,14 @@ func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno 
 	return r, errno
 }
 
-// note keeps an error if it is a shortage, the first one.
+// note keeps the first error that is a shortage.
 func (a *asker) note(doing string, err error) {
 	if err != unix.Errno(0) && fork.ShortageOf(err) != nil && a.err == nil {
 		a.err = fmt.Errorf("finding out what this machine can enforce: %s: %w", doing, err)
 	}
 }
 
-// refusal says what the error of a system call means that a kernel may lack.
+// refusal explains the error of a system call that a kernel may lack.
 func refusal(errno unix.Errno) string {
 	switch errno {
 	case 0:
@@ -101,8 +98,8 @@ func refusal(errno unix.Errno) string {
 	return errno.Error()
 }
 
-// landlock asks for the version of Landlock. The answer is the kernel's
-// own; /sys/kernel/security/lsm is missing in many containers.
+// landlock asks the kernel for its version of Landlock. It does not read
+// /sys/kernel/security/lsm, which is missing in many containers.
 func (a *asker) landlock() (version int, reason string) {
 	v, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -117,8 +114,8 @@ func (a *asker) action(action uint32) (bool, string) {
 	return errno == 0, refusal(errno)
 }
 
-// permitted is the calling thread's permitted capability set. Without an answer
-// the command would keep all that there are.
+// permitted returns the calling thread's permitted capability set. A failure is an error, since
+// the command would otherwise keep all capabilities.
 func (a *asker) permitted() uint64 {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -129,13 +126,13 @@ func (a *asker) permitted() uint64 {
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted)
 }
 
-// notify asks whether this process can be the supervisor of a filter: be
-// handed system calls, and fetch the sockets of the processes that made them.
+// notify asks whether this process can be a broker: get calls from a filter, and fetch the
+// sockets of the processes that made them.
 func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	if ok, why := a.action(unix.SECCOMP_RET_USER_NOTIF); !ok {
 		return false, why
 	}
-	// No descriptor -1 can be fetched: EBADF, unless the call is not there.
+	// Descriptor -1 can't be fetched: the error is EBADF, unless the call is missing.
 	if _, errno := a.ask("pidfd_getfd(2)", unix.SYS_PIDFD_GETFD, ^uintptr(0), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
 		return false, "a seccomp filter of the container refuses pidfd_getfd(2), as Docker's does without --cap-add SYS_PTRACE"
 	} else if errno != unix.EBADF {
@@ -144,8 +141,8 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	if why := seccomp.YamaRefuses(yama, capabilities); why != "" {
 		return false, why
 	}
-	// There can be one supervisor in a line of filters. Without any filter
-	// on this process there is none.
+	// Only one filter in a stack can have a listener. Without any filter on this process there
+	// is none.
 	mode, errno := a.ask("prctl(PR_GET_SECCOMP)", unix.SYS_PRCTL, unix.PR_GET_SECCOMP)
 	if errno == 0 && mode == 0 {
 		return true, ""
@@ -154,23 +151,24 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	a.note("seccomp(2)", errno)
 	if errno == unix.EBUSY {
 		a.supervised = true
-		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which still guards its own session, or a container's"
+		return false, "this process already has a supervisor, and there can be only one: an outer zsbx, which still guards its own session, or a container's"
 	}
 	return errno == 0, refusal(errno)
 }
 
-// connectHeld tries whether Landlock refuses a connect(2) that is made without it, on a
-// thread that ends afterwards: a supervisor that makes the call is in no domain of it.
+// connectHeld reports whether a Landlock domain stops a connect(2) that succeeds without it, on
+// a thread that ends afterwards. If an outer supervisor makes the call, the domain does not
+// apply to it.
 func connectHeld() bool {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return false // it can't be told: an outer zsbx with no network still connects to Unix sockets
+		return false // unknown: an outer zsbx without a network still connects to Unix sockets
 	}
 	defer unix.Close(s)
 	connect := func() error { return unix.Connect(s, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}) }
 	done := make(chan bool)
 	go func() {
-		runtime.LockOSThread() // and no unlocking: the thread is not used again
+		runtime.LockOSThread() // never unlocked, so the thread ends with this function
 		without := connect()
 		fd, err := (&landlock.Ruleset{HandledNet: landlock.NetConnectTCP}).Create()
 		if err == nil {
@@ -183,7 +181,7 @@ func connectHeld() bool {
 	return <-done
 }
 
-// yamaScope is kernel.yama.ptrace_scope, as a digit; 0 without Yama.
+// yamaScope returns kernel.yama.ptrace_scope as a digit, or '0' without Yama.
 func (a *asker) yamaScope() byte {
 	if text := a.read("/proc/sys/kernel/yama/ptrace_scope"); text != "" {
 		return text[0]
@@ -191,34 +189,31 @@ func (a *asker) yamaScope() byte {
 	return '0'
 }
 
-// installListener tries it, with a filter that allows everything, on a thread
-// that ends afterwards.
+// installListener calls seccomp.TryListener on a thread that ends afterwards.
 func installListener() unix.Errno {
 	done := make(chan unix.Errno)
 	go func() {
-		runtime.LockOSThread() // and no unlocking: the thread is not used again
+		runtime.LockOSThread() // never unlocked, so the thread ends with this function
 		done <- seccomp.TryListener()
 	}()
 	return <-done
 }
 
-// refusesUserNS says why an ordinary user gets no user namespace with a say over
-// mounts, as far as that is certain without making one, and what the machine's
-// owner would type to change it. It costs some microseconds, and saves each
-// start on such a machine a process that is refused (AppArmor also writes a line
-// to the system's log for each).
+// refusesUserNS returns why an ordinary user gets no user namespace in which mounts are
+// allowed, if that is certain without making one, and what the machine's owner can type to
+// change it. It takes some microseconds. On such a machine it saves each start a process that
+// would be refused, for which AppArmor would also log a line.
 func (a *asker) refusesUserNS() (why, hint string) {
-	// The kernel refuses the second flag, whoever asks: EINVAL. Another
-	// answer is that of Debian's kernels, where only root may have user
-	// namespaces, or of a seccomp filter, zsbx's own around this zsbx among
-	// them.
+	// The kernel always refuses the second flag with EINVAL. Another error comes from Debian's
+	// kernels, where only root may have user namespaces, or from a seccomp filter, such as an
+	// outer zsbx's.
 	const invalid = 1
 	_, errno := a.ask("unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid)
 	return userNSRefusal(errno, a.read)
 }
 
-// userNSRefusal is what the answer to an unshare(2) that is wrong in any case
-// means, on a machine whose procfs is read by read.
+// userNSRefusal explains the error of an unshare(2) with an invalid flag. read reads files of
+// procfs.
 func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint string) {
 	switch {
 	case errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
@@ -235,13 +230,13 @@ func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint s
 
 const apparmorHint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 
-// apparmorRestricts reports whether programs without a profile that allows it
-// get user namespaces without capabilities, or none.
+// apparmorRestricts reports whether programs without a suitable profile get user namespaces
+// without capabilities, or none.
 func apparmorRestricts(read func(file string) string) bool {
 	return read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
 }
 
-// lateHint is what to type when it was the start that was refused.
+// lateHint returns what to type after a start was refused.
 func lateHint(errno unix.Errno) string {
 	if (errno == unix.EPERM || errno == unix.EACCES) && apparmorRestricts(readSmall) {
 		return apparmorHint
@@ -249,10 +244,10 @@ func lateHint(errno unix.Errno) string {
 	return ""
 }
 
-// readSmall is the first line of a small file of procfs, "" when it can't be read.
+// readSmall returns the first line of a small file of procfs, or "" if it can't be read.
 func readSmall(file string) string { return (&asker{}).read(file) }
 
-// read is readSmall, which notes a shortage.
+// read is readSmall, and also notes a shortage.
 func (a *asker) read(file string) string {
 	text, err := files.ReadInto(file, make([]byte, 64))
 	a.note(file, err)
@@ -260,9 +255,9 @@ func (a *asker) read(file string) string {
 	return line
 }
 
-// ProbeNamespaces finds out by doing whether a private mount namespace can be
-// had, and sets MountNS and MountReason accordingly: it makes one in a process that then
-// executes what can't be executed. That takes about as long as starting a command.
+// ProbeNamespaces finds out by trying whether there can be a private mount namespace, and sets
+// MountNS and MountReason. It makes one in a process that then executes a directory, which
+// fails. That takes about as long as starting a command.
 func ProbeNamespaces(caps *Caps) {
 	if !caps.MountNS || caps.Err != nil {
 		return

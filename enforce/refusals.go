@@ -12,33 +12,33 @@ import (
 	"github.com/zsbx/zsbx/policy/learn"
 )
 
-// Refusal is what a command was refused, and what the plan says of it.
+// Refusal is something that a command was refused, with the plan's explanation.
 type Refusal struct {
 	watch.Refusal
 	Answer Answer
 }
 
-// Refusals is all that was recorded of a command.
+// Refusals has all that was recorded about a command.
 type Refusals struct {
 	watch.Report
-	List []Refusal // those of the Report
+	List []Refusal // those of the Report, explained
 }
 
 type recorder interface{ Report() watch.Report }
 
-// Explains says why nothing can be recorded for this plan, or "".
+// Explains returns why nothing can be recorded for this plan, or "".
 func (p *Plan) Explains() string {
 	switch {
 	case p.Seatbelt != nil, p.watched != nil:
 		return ""
 	case p.Caps.OS == "macos":
-		return "Seatbelt is needed, which says what it refuses"
+		return "Seatbelt is needed, which logs what it refuses"
 	}
 	return "a supervisor is needed to see what the command does: " + cmp.Or(p.Caps.SeccompReason, p.Caps.SeccompNotifyReason, "none was asked for")
 }
 
-// Refusals is what was recorded so far of the command that the plan was put on last,
-// if Options.Explain asked for it.
+// Refusals returns what was recorded so far about the last command that the plan confined, if
+// Options.Explain asked for it.
 func (p *Plan) Refusals() Refusals {
 	if p.recorder == nil {
 		return Refusals{}
@@ -54,7 +54,7 @@ func (p *Plan) Refusals() Refusals {
 	return out
 }
 
-// logged explains what Seatbelt said that it refused.
+// logged explains a refusal that Seatbelt logged.
 func (p *Plan) logged(a *Act) Answer {
 	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: "closed by the profile; no rule opens it"}
 	if by := p.Decide(*a); by.Verdict == Refused && a.Op != answer.Call {
@@ -64,7 +64,7 @@ func (p *Plan) logged(a *Act) Answer {
 	return out
 }
 
-// Hint is the rule that would allow what was refused, as package learn proposes it.
+// Hint returns package learn's rule that would allow what was refused.
 func (p *Plan) Hint(a *Answer) learn.Hint {
 	if rules := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
 		return rules[0].Hint(p.Policy)
@@ -72,9 +72,9 @@ func (p *Plan) Hint(a *Answer) learn.Hint {
 	return a.Hint
 }
 
-// With is the plan with rules that are proposed, to ask Decide whether they would help: what
-// is protected stays as it is in a tree that they make writable. It is nil where they make
-// none so.
+// With returns the plan with proposed rules added, so that Decide can say whether they would
+// help: protected files stay protected in a tree that a rule makes writable. It returns nil if
+// the rules make no tree writable.
 func (p *Plan) With(rules ...*learn.Proposal) *Plan {
 	r := *p.Policy
 	r.Paths = slices.Clip(r.Paths)
@@ -89,8 +89,7 @@ func (p *Plan) With(rules ...*learn.Proposal) *Plan {
 	return NewPlan(&r, p.Caps, r.Host(), Options{})
 }
 
-// needed are the files, ports and sockets that rules could be for: what is to be allowed
-// for an act that was refused.
+// needed returns the files, ports and sockets that rules would have to allow for a refused act.
 func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: access(a, 0)}
 	switch a.Op {
@@ -127,8 +126,8 @@ func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 	return p.outside([]learn.Need{n})
 }
 
-// outside leaves out what has no path, as a pipe or a file that was removed, and the
-// command's own temporary directory.
+// outside leaves out what has no path, such as a pipe or a removed file, and the command's own
+// temporary directory.
 func (p *Plan) outside(needs []learn.Need) []learn.Need {
 	return slices.DeleteFunc(needs, func(n learn.Need) bool {
 		return n.Path != "" && (n.Path[0] != '/' || p.Policy.TempDir != "" && policy.Within(n.Path, p.Policy.TempDir))

@@ -11,10 +11,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
-// Refused are the capabilities of this machine without the namespace that the kernel or
-// a security module refused, if it is for that that a command could not be started. The
-// command did not run then; a plan made with them does without, and has the gaps to show
-// for it.
+// Refused returns this machine's capabilities without the namespace that the kernel or a
+// security module refused, if that is why a command could not be started. A plan made with them
+// does not use the namespace, and has the gaps.
 func (p *Plan) Refused(err error) (Caps, bool) {
 	if p == nil {
 		return Caps{}, false
@@ -41,9 +40,9 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	return caps, true
 }
 
-// Overtaken reports whether a command could not be started since a file that is denied or
-// protected was removed or replaced after the plan was made, as by another command in the
-// same tree. A plan that is made anew does not name it.
+// Overtaken reports whether a command could not be started because a denied or protected file
+// was removed or replaced after the plan was made, for example by another command in the same
+// tree. A new plan will not have it.
 func Overtaken(err error) bool {
 	se, ok := errors.AsType[*fork.StepError](err)
 	if !ok || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
@@ -52,30 +51,30 @@ func Overtaken(err error) bool {
 	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE}, se.Errno)
 }
 
-// forbidden tells what forbids a call from what another command can bring about (see
-// Overtaken): it must not take the namespace away.
+// forbidden reports whether an errno means that a call is forbidden here. Another command can
+// cause other errors (see Overtaken), and those must not turn the namespace off.
 func forbidden(errno syscall.Errno) bool {
 	return errno == syscall.EPERM || errno == syscall.EACCES || errno == syscall.ENOSYS
 }
 
-// noNamespace says why there is no namespace, or no file system for it.
+// noNamespace returns why there is no namespace, or no file system for it.
 func noNamespace(se *fork.StepError) string {
 	why := ""
 	switch {
 	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
 		why = "; parts of the /proc here are covered, as in a container"
-	case se.Errno == syscall.EINVAL && se.Tag != mounts.TagSetup: // in a chroot / is no mount
+	case se.Errno == syscall.EINVAL && se.Tag != mounts.TagSetup: // TagSetup fails so in a chroot, where / is no mount
 		why = "; such namespaces are not built into this kernel"
 	case se.Errno == syscall.ENOSPC:
-		why = "; namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces and the like)"
+		why = "; namespaces are switched off, or a limit around this container is reached (sysctl user.max_user_namespaces and so on)"
 	case se.Errno == syscall.EPERM, se.Errno == syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }
 
-// isShortage reports whether a step failed for what may be there again in a
-// moment, so that the command must not do without.
+// isShortage reports whether a step failed for lack of something that may be available in a
+// moment, so that the command must not run without it.
 func isShortage(se *fork.StepError) bool {
 	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces) {
 		return !namespacesOff(readSmall)
@@ -83,10 +82,10 @@ func isShortage(se *fork.StepError) bool {
 	return fork.ShortageOf(se) != nil
 }
 
-// namespacesOff reports whether a limit of namespaces that is reached (ENOSPC,
-// namespaces(7)) is how this machine was set up: it is 0, or that of a user
-// namespace around this one, which can't be seen from here and may be as low as
-// its maker wanted. The initial user namespace is the one that maps all ids.
+// namespacesOff reports whether a reached limit of namespaces (ENOSPC, namespaces(7)) is a
+// setting and no shortage. It is if a limit is 0, or if this process is not in the initial user
+// namespace, which maps all ids: an outer one can have any limit, which can't be seen from
+// here.
 func namespacesOff(read func(file string) string) bool {
 	for _, kind := range []string{"user", "mnt", "ipc", "pid"} {
 		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {

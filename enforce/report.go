@@ -13,15 +13,15 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// report compares what was asked for with what the steps of the plan found, and
-// names what is not enforced: it is the only maker of Gaps.
+// report compares what was asked for with the results of the plan's steps, and adds a Gap for
+// what is not enforced. Nothing else makes Gaps.
 type report struct {
 	p    *Plan
 	opts Options
 
 	set    protect.Set
 	cut    deny.Cut
-	apart  []protect.Fact // what taking zsbx's own files out of the trees leaves open
+	apart  []protect.Fact // the result of taking zsbx's own files out of the trees
 	mounts mounts.Result
 }
 
@@ -31,8 +31,8 @@ func (r *report) add(g Gap) {
 	}
 }
 
-// core records a missing promise that somebody asked for. Where the machine's owner
-// can have it kept, that is the hint, rather than to go without.
+// core adds a gap for a promise that a rule asked for. If the machine's owner can close it, the
+// hint says how.
 func (r *report) core(name, promise, why string, from policy.Origin) {
 	g := Gap{Name: name, Kind: Core, Promise: promise, Why: why, Origin: from}
 	if c := &r.p.Caps; c.MountHint != "" && strings.HasSuffix(why, c.MountReason) {
@@ -41,12 +41,12 @@ func (r *report) core(name, promise, why string, from policy.Origin) {
 	r.add(g)
 }
 
-// hardening records a missing one that nobody asked for.
+// hardening adds a gap for a promise that is made by default.
 func (r *report) hardening(name, promise, why, hint string) {
 	r.add(Gap{Name: name, Kind: Hardening, Promise: promise, Why: why, Hint: hint})
 }
 
-// linux names all gaps of a plan for Linux.
+// linux adds all gaps of a plan for Linux.
 func (r *report) linux() {
 	for _, d := range r.cut.Unheld {
 		r.denied(d.Deny, d.Why)
@@ -65,7 +65,7 @@ func (r *report) linux() {
 	r.everywhere()
 }
 
-// everywhere are gaps of all systems.
+// everywhere adds the gaps that all systems can have.
 func (r *report) everywhere() {
 	if r.p.Caps.Orphans {
 		r.add(OrphansGap())
@@ -82,7 +82,7 @@ func (r *report) denied(d policy.DenyPath, why string) {
 	r.core(GapDeny, "no access to "+d.Pattern, why, d.Deny.Origin)
 }
 
-// limits are those that take a control group of the session's own.
+// limits adds gaps for the limits that need a control group.
 func (r *report) limits() {
 	why := r.opts.NoLimits
 	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
@@ -95,7 +95,7 @@ func (r *report) limits() {
 	}
 }
 
-// private is what the command shares though the policy says otherwise.
+// private adds gaps for what the command shares although the policy says otherwise.
 func (r *report) private() {
 	own := r.p.Policy.Private
 	if own.Home.Is() && r.mounts.Home != "" {
@@ -106,8 +106,8 @@ func (r *report) private() {
 	}
 }
 
-// self are zsbx's own files that the command can change, and what it may not
-// do for their sake.
+// self adds gaps for zsbx's own files that the command can change, and for what it may not do
+// because they are protected.
 func (r *report) self(facts []protect.Fact) {
 	for _, f := range facts {
 		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
@@ -120,8 +120,8 @@ func (r *report) self(facts []protect.Fact) {
 
 const noLandlock = "without Landlock no mount namespace is made"
 
-// namespace is what is open without a mount namespace, or beside one: the protected set,
-// metadata, shared memory, terminals, denials in writable trees.
+// namespace adds gaps for what is open without a mount namespace, or despite one: the protected
+// set, metadata, shared memory, terminals, denials in writable trees.
 func (r *report) namespace() {
 	p, why, hint := r.p, r.mounts.None, ""
 	if p.Landlock == nil && len(r.opts.Protect) > 0 {
@@ -152,7 +152,7 @@ func (r *report) namespace() {
 
 const onlyAllowed = "files are read, written and executed only where allowed"
 
-// files are the promises about files that can't be kept.
+// files adds the gaps about files.
 func (r *report) files() {
 	p := r.p
 	if p.Landlock == nil {
@@ -165,14 +165,14 @@ func (r *report) files() {
 	}
 }
 
-// network are the promises about the network that can't be kept.
+// network adds the gaps about the network.
 func (r *report) network() {
 	p, net := r.p, r.p.Policy.Net
 	if net.Mode == policy.NetOpen {
 		return
 	}
 	if p.Seccomp == nil {
-		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network but what is allowed", Hint: "--net", Origin: net.From,
+		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network except what is allowed", Hint: "--net", Origin: net.From,
 			Why: "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason)})
 	}
 	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
@@ -188,7 +188,7 @@ func (r *report) network() {
 	}
 }
 
-// socket are the ways left to daemons outside.
+// socket adds gaps for the ways that are left to daemons outside.
 func (r *report) socket() {
 	p := r.p
 	if p.Mediation.Mediates() {
@@ -202,7 +202,7 @@ func (r *report) socket() {
 	}
 }
 
-// process are the ways left to processes outside, the terminal and the
+// process adds gaps for the ways that are left to processes outside, the terminal and the
 // kernel.
 func (r *report) process() {
 	p := r.p
@@ -218,10 +218,10 @@ func (r *report) process() {
 	r.hardening(GapKernel, "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", why, "")
 }
 
-// socketsNeed says what is missing for Landlock, or zsbx in its place, to hold connections.
+// socketsNeed returns what Landlock, or the broker in its place, lacks to check connections.
 func (p *Plan) socketsNeed(version int) string {
 	if p.Caps.Answered {
-		return "a supervisor outside, as of an outer zsbx, may connect in the command's place, and Landlock does not hold it"
+		return "a supervisor outside, such as an outer zsbx's, may connect for the command, and Landlock does not apply to it"
 	}
 	return p.needs(version) + p.orSupervisor()
 }
