@@ -1,12 +1,15 @@
 package tempdir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -116,35 +119,69 @@ func remove(dir string) error {
 	return err
 }
 
-// removeTree removes a directory of Make's and all that the command put
-// there. It follows no symbolic link: os.RemoveAll goes by openat(2) with
-// O_NOFOLLOW. Directories that the command made unreadable (a Go module cache)
-// are made accessible first.
+// removeTree removes a directory of Make's and all that the command put there, or what
+// another command put in its place. No link is followed.
 func removeTree(dir string) error {
-	// Most commands leave nothing there.
-	if removeEmpty(dir) == nil {
+	if removeEmpty(dir) == nil || os.Remove(dir) == nil { // most commands leave nothing there
 		return nil
 	}
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
+	// Root needs no rights, and must not follow a link that is put there meanwhile.
+	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
+		os.Chmod(dir, 0o700)
 	}
-	if err := unlock(dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
-}
-
-// unlock gives the owner all rights on a directory and those below. Another command may
-// have put a link in its place.
-func unlock(dir string) error {
-	unlockTop(dir)
 	root, err := safepath.OpenRoot(dir)
-	if err == nil {
-		unlockDirs(root)
-		root.Close()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for range 1 << 22 { // levels; what reap can't find may go on making them
+		err = empty(root, func(name string) error { return raise(root, name) })
+		if err == nil {
+			err = removeEmpty(dir)
+		}
+		if !errors.Is(err, unix.ENOTEMPTY) {
+			break
+		}
 	}
 	return err
+}
+
+// empty removes the files and the empty directories in a directory, and has more take each
+// of the others.
+func empty(root *os.Root, more func(name string) error) (failed error) {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for err == nil {
+		var names []string
+		names, err = d.Readdirnames(1024)
+		for _, name := range names {
+			if root.Remove(name) != nil {
+				_ = root.Chmod(name, 0o700) // the command may have taken rights away (a Go module cache)
+				failed = cmp.Or(failed, more(name))
+			}
+		}
+	}
+	return failed
+}
+
+// raise removes a directory, and moves those in it up to root: however deep they lie, this
+// takes few open files.
+func raise(root *os.Root, name string) error {
+	dir, err := root.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = empty(dir, func(below string) error {
+		return root.Rename(filepath.Join(name, below), strconv.FormatUint(rand.Uint64(), 36))
+	})
+	return cmp.Or(err, root.Remove(name))
 }
 
 // RemoveOf removes the temporary directory of a session that was ended from outside. A
@@ -171,35 +208,6 @@ func RemoveOf(dir string) error {
 func isTempName(name string) bool {
 	number, ok := strings.CutPrefix(name, "zsbx-")
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
-}
-
-// unlockTop does for the directory itself what unlockDirs does below it. Root needs no
-// rights, and must not follow a link that is put there meanwhile.
-func unlockTop(dir string) {
-	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
-		os.Chmod(dir, 0o700)
-	}
-}
-
-// unlockDirs gives the owner all rights on every directory below root. An
-// os.Root never leads outside, whatever is renamed meanwhile.
-func unlockDirs(root *os.Root) {
-	d, err := root.Open(".")
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(-1) // fs.WalkDir leaves out names that are not UTF-8
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		root.Chmod(e.Name(), 0o700)
-		if sub, err := root.OpenRoot(e.Name()); err == nil {
-			unlockDirs(sub)
-			sub.Close()
-		}
-	}
 }
 
 // openUsersDir opens a directory that only the user can access, but not through a link.

@@ -113,25 +113,53 @@ func TestRemoveOf(t *testing.T) {
 	}
 }
 
-// TestUnlockLink: who puts a link in the place of a directory that is being removed has
+// TestRemoveLink: who puts a link in the place of a directory that is being removed has
 // nothing changed where it leads.
-func TestUnlockLink(t *testing.T) {
+func TestRemoveLink(t *testing.T) {
 	parent, _ := filepath.EvalSymlinks(shortDir(t)) // macOS has one
-	locked := filepath.Join(parent, "dir/locked")
-	if err := errors.Join(os.MkdirAll(locked, 0o700), os.Chmod(locked, 0), os.Symlink("dir", filepath.Join(parent, "link"))); err != nil {
+	locked, link := filepath.Join(parent, "dir/locked"), filepath.Join(parent, "link")
+	if err := errors.Join(os.MkdirAll(locked, 0o700), os.Chmod(locked, 0), os.Symlink("dir", link)); err != nil {
 		t.Fatal(err)
 	}
-	mode := func() os.FileMode {
-		st, err := os.Stat(locked)
-		if err != nil {
-			t.Fatal(err)
+	if err := removeTree(link); err != nil {
+		t.Error(err)
+	}
+	if st, err := os.Stat(locked); err != nil || st.Mode().Perm() != 0 {
+		t.Errorf("%v, %v", st, err)
+	}
+	if err := removeTree(filepath.Join(parent, "dir")); err != nil {
+		t.Error("control:", err)
+	}
+}
+
+// TestRemoveDeep: a command makes more levels than files can be open.
+func TestRemoveDeep(t *testing.T) {
+	made, err := Make("/no/such/directory", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := made.Path() + "/a"
+	for range 300 { // from below, since so long a path can't be opened everywhere
+		err = errors.Join(err, os.Mkdir(made.Path()+"/b", 0o700), os.WriteFile(made.Path()+"/b/file", nil, 0o600))
+		if _, missing := os.Lstat(top); missing == nil {
+			err = errors.Join(err, os.Rename(top, made.Path()+"/b/a"))
 		}
-		return st.Mode().Perm()
+		err = errors.Join(err, os.Rename(made.Path()+"/b", top))
 	}
-	if err := unlock(filepath.Join(parent, "link")); err == nil || mode() != 0 {
-		t.Errorf("%v, mode %v", err, mode())
+	var was unix.Rlimit
+	err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	few := was
+	few.Cur = 100
+	if err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &few)); err != nil {
+		t.Fatal(err)
 	}
-	if err := unlock(filepath.Join(parent, "dir")); err != nil || mode() != 0o700 {
-		t.Errorf("control: %v, mode %v", err, mode())
+	control := os.RemoveAll(made.Path())
+	err = made.Remove()
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
+	if _, left := os.Lstat(made.Path()); err != nil || left == nil {
+		t.Error("it was not removed:", err)
+	}
+	if !errors.Is(control, unix.EMFILE) {
+		t.Error("control:", control)
 	}
 }
