@@ -15,13 +15,13 @@ import (
 func shut(dirs ...string) *policy.Host {
 	h := host()
 	readDir, lstat := h.ReadDir, h.Lstat
-	h.ReadDir = func(p string) ([]fs.DirEntry, error) {
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		for _, d := range dirs {
 			if p == d {
 				return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrPermission}
 			}
 		}
-		return readDir(p)
+		return readDir(p, n)
 	}
 	h.Lstat = func(p string) (policy.Stat, error) {
 		for _, d := range dirs {

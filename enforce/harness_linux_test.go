@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -94,7 +95,7 @@ func (p *place) allow(t testing.TB, access policy.Access, path string) {
 func host() *policy.Host {
 	return &policy.Host{
 		OS:      "linux",
-		ReadDir: os.ReadDir, ReadFile: readFile, Readlink: os.Readlink,
+		ReadDir: files.List, ReadFile: readFile, Readlink: os.Readlink,
 		Lstat: func(path string) (policy.Stat, error) {
 			info, err := os.Lstat(path)
 			if err != nil {

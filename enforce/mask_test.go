@@ -59,7 +59,7 @@ func treeHost(files map[string]string) *policy.Host {
 			}
 			return []byte(tree[p]), nil
 		},
-		ReadDir: func(p string) ([]fs.DirEntry, error) {
+		ReadDir: func(p string, n int) ([]fs.DirEntry, error) {
 			if st, err := lstat(p); err != nil || !st.Mode.IsDir() {
 				return nil, fs.ErrNotExist
 			}

@@ -26,12 +26,13 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	}
 	h := *host
 	h.Lstat = noting(host.Lstat, "lstat", note)
-	h.ReadDir = noting(host.ReadDir, "readdir", note)
 	h.ReadFile = noting(host.ReadFile, "read", note)
 	h.Readlink = noting(host.Readlink, "readlink", note)
-	if h.ReadSome != nil {
-		h.ReadSome = func(name string, n int) ([]fs.DirEntry, error) {
-			return noting(func(name string) ([]fs.DirEntry, error) { return host.ReadSome(name, n) }, "readdir", note)(name)
+	if h.ReadDir != nil {
+		h.ReadDir = func(name string, n int) ([]fs.DirEntry, error) {
+			got, err := host.ReadDir(name, n)
+			note("readdir", err)
+			return got, err
 		}
 	}
 	return &h, func() error { return first }

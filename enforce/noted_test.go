@@ -29,7 +29,7 @@ func TestPlanUnderShortage(t *testing.T) {
 				}
 				return policy.Stat{Mode: fs.ModeDir}, nil
 			},
-			ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+			ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, nil },
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 			Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 		}

@@ -17,11 +17,11 @@ func TestOwnApart(t *testing.T) {
 		"/proc/self/mountinfo": "1 0 0:5 / /home/u/src/proc rw - proc proc rw\n", "/home/u/src/proc/": "",
 	})
 	readDir := h.ReadDir
-	h.ReadDir = func(p string) ([]fs.DirEntry, error) {
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		if p == "/home/u/shut" {
 			return nil, fs.ErrPermission
 		}
-		return readDir(p)
+		return readDir(p, n)
 	}
 	r := asked(h, "/home/u", []string{"/home/u", "/w"})
 	opts := Options{Accepted: []string{GapProtect}, Protect: []string{"/home/u/.config/zsbx", "/home/u/shut/zsbx", "/elsewhere"}}

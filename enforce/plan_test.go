@@ -303,7 +303,7 @@ func TestMacGlobs(t *testing.T) {
 		t.Error("what a denied link leads to can be read")
 	}
 	unlistable := h
-	unlistable.ReadDir = func(string) ([]fs.DirEntry, error) { return nil, syscall.EIO }
+	unlistable.ReadDir = func(string, int) ([]fs.DirEntry, error) { return nil, syscall.EIO }
 	if p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &unlistable, Options{}); p.Err(nil, false) == nil {
 		t.Error("what can't be found is taken for held")
 	}

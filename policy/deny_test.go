@@ -77,7 +77,7 @@ func TestResolveCase(t *testing.T) {
 	exact := h.Lstat
 	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "up", "u\u0308"}, "/Users/me/.ssh": {"id", "me"}}
 	reads := 0
-	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
+	h.ReadDir = func(dir string, n int) ([]fs.DirEntry, error) {
 		reads++
 		var list []fs.DirEntry
 		for _, n := range names[dir] {

@@ -165,7 +165,10 @@ func ListAll(host *Host, dir string) *Listing { return list(host, dir, -1) }
 
 func list(host *Host, dir string, n int) *Listing {
 	l := &Listing{Dir: dir}
-	all, err := readSome(host, dir, n)
+	if host.ReadDir == nil {
+		return l
+	}
+	all, err := host.ReadDir(dir, n)
 	if err != nil {
 		return l
 	}
@@ -197,21 +200,14 @@ func (l *Listing) Lacks(below string) bool {
 	return l.names != nil && !l.names[strings.ToLower(first)]
 }
 
-// ReadSome lists at most n entries of a directory, sorted.
-func ReadSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
-	entries, err := readSome(host, dir, n)
+// Entries returns the first n entries of a directory, sorted, or all if n is -1.
+func (h *Host) Entries(dir string, n int) ([]fs.DirEntry, error) {
+	if h.ReadDir == nil {
+		return nil, errors.ErrUnsupported
+	}
+	entries, err := h.ReadDir(dir, n)
 	sortEntries(entries)
 	return entries, err
-}
-
-func readSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
-	switch {
-	case host.ReadSome != nil:
-		return host.ReadSome(dir, n)
-	case host.ReadDir != nil:
-		return host.ReadDir(dir)
-	}
-	return nil, errors.ErrUnsupported
 }
 
 func sortEntries(entries []fs.DirEntry) {

@@ -209,12 +209,12 @@ func (r *Resolved) NameJavaTemp(needed bool) {
 // for one through Spotlight, which does not answer in a sandbox.
 func (f *envFilter) java(h *Host, presets []Named) {
 	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
-	if h.OS != "macos" || f.mode == EnvVars || h.ReadDir == nil || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
+	if h.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
 		return
 	}
 	for _, place := range places("jdks macos") {
 		dir := h.place(place)
-		entries, _ := h.ReadDir(dir)
+		entries, _ := h.Entries(dir, -1)
 		for _, e := range slices.Backward(entries) {
 			home := dir + "/" + e.Name() + "/Contents/Home"
 			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() {

@@ -30,7 +30,7 @@ func TestForeignNames(t *testing.T) {
 			return policy.Stat{Mode: fi.Mode()}, nil
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
-		ReadDir:  func(p string) ([]fs.DirEntry, error) { return fs.ReadDir(here, rel(p)) },
+		ReadDir:  func(p string, n int) ([]fs.DirEntry, error) { return fs.ReadDir(here, rel(p)) },
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	})
 	for written, want := range map[string]string{
@@ -54,7 +54,7 @@ func TestForeignDevices(t *testing.T) {
 	h := policy.Foreign(policy.Host{
 		OS: "macos", Dir: "/srv/app", Home: "/home/me", Lstat: nowhere,
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
-		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, nil },
 	})
 	r, err := policy.Baseline("macos").Resolve(h)
 	if err != nil {

@@ -25,7 +25,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: files.List, ReadFile: ReadFile}
+	h := Host{Env: os.Environ(), ReadDir: files.List, ReadFile: ReadFile}
 	h.Lstat, h.Readlink = files.Lstat, os.Readlink
 	h.OS = ThisSystem()
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
@@ -217,13 +217,12 @@ func Foreign(h Host) Host {
 		return Stat{Mode: fs.ModeDir}, nil
 	}
 	// What this machine has in a directory says nothing about the other.
-	h.ReadDir = func(path string) ([]fs.DirEntry, error) {
+	h.ReadDir = func(path string, n int) ([]fs.DirEntry, error) {
 		if known(path) {
-			return here.ReadDir(path)
+			return here.ReadDir(path, n)
 		}
 		return nil, nil
 	}
-	h.ReadSome = nil
 	h.Readlink = func(path string) (string, error) {
 		if l := links[path]; l != "" {
 			return l, nil

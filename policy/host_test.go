@@ -28,7 +28,7 @@ func diskHost(t *testing.T, env ...string) Host {
 			return Stat{Mode: fi.Mode(), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
 		},
 		Readlink: os.Readlink,
-		ReadDir:  func(p string) ([]fs.DirEntry, error) { return os.ReadDir(p) },
+		ReadDir:  func(p string, n int) ([]fs.DirEntry, error) { return os.ReadDir(p) },
 		ReadFile: os.ReadFile,
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/zsbx/zsbx/internal/files"
 )
 
 // TestListingLacks: what a file system may find by another spelling is not said to
@@ -36,7 +34,7 @@ func TestListingLacks(t *testing.T) {
 		{"too many", many, ".envrc", false},
 		{"not readable", nil, ".envrc", false},
 	} {
-		host := &Host{ReadDir: func(string) ([]fs.DirEntry, error) {
+		host := &Host{ReadDir: func(string, int) ([]fs.DirEntry, error) {
 			if tt.name == "not readable" {
 				return nil, fs.ErrPermission
 			}
@@ -59,7 +57,6 @@ func TestListingLacks(t *testing.T) {
 // there for patterns.
 func TestListAll(t *testing.T) {
 	host := diskHost(t)
-	host.ReadSome = files.List
 	const size = 2 * MaxListed
 	for i := range size {
 		host.write(t, strconv.Itoa(i), "")

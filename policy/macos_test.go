@@ -19,7 +19,7 @@ func macHost(files map[string]string, env ...string) Host {
 	h := tableHost(all)
 	h.OS, h.Home, h.Dir = "macos", "/Users/me", "/Users/me/proj"
 	h.Env = append([]string{"HOME=/Users/me", "PATH=/usr/bin:/bin"}, env...)
-	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
+	h.ReadDir = func(dir string, n int) ([]fs.DirEntry, error) {
 		var names []fs.DirEntry
 		for _, p := range slices.Sorted(maps.Keys(all)) {
 			for ; p != "/"; p = path.Dir(p) {

@@ -18,13 +18,10 @@ type Host struct {
 	TempDir string   // the session's private temporary directory; "" for none
 	Env     []string // the caller's environment, NAME=VALUE
 
-	Lstat    func(path string) (Stat, error)   // as lstat(2)
-	Readlink func(path string) (string, error) // as readlink(2)
-	ReadDir  func(path string) ([]fs.DirEntry, error)
-	// ReadSome lists the first n entries of the directory. If it is nil,
-	// ReadDir is used.
-	ReadSome func(path string, n int) ([]fs.DirEntry, error)
-	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
+	Lstat    func(path string) (Stat, error)                 // as lstat(2)
+	Readlink func(path string) (string, error)               // as readlink(2)
+	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1
+	ReadFile func(path string) ([]byte, error)               // small files: git's pointers to its directories
 
 	walker *walker // what one Resolve has seen so far; nil otherwise
 	agents string  // what coding agents add to the name of the project's own cache

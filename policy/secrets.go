@@ -161,13 +161,13 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 	if !wild {
 		dir = path.Dir(whole)
 	}
-	if whole == "" || !wanted(dir) || wild && h.ReadDir == nil { // "" if it is not known
+	if whole == "" || !wanted(dir) { // "" if it is not known
 		return nil
 	}
 	if !wild {
 		return []string{whole}
 	}
-	entries, _ := h.ReadDir(dir)
+	entries, _ := h.Entries(dir, -1)
 	for _, e := range entries {
 		all = append(all, dir+"/"+e.Name()+rest)
 	}
@@ -226,8 +226,8 @@ func (rs *resolver) spare(by Origin, home, place string) {
 			inside = true
 		}
 	}
-	if inside && rs.host.ReadDir != nil {
-		entries, err := rs.host.ReadDir(pl.path)
+	if inside {
+		entries, err := rs.host.Entries(pl.path, -1)
 		for _, e := range entries {
 			rs.spare(by, home, pl.path+"/"+e.Name())
 		}

@@ -181,8 +181,8 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 		return full
 	}
 	entries, ok := w.names[dir]
-	if !ok && w.host.ReadDir != nil {
-		entries, _ = w.host.ReadDir(dir)
+	if !ok {
+		entries, _ = w.host.Entries(dir, -1)
 		w.names[dir] = entries
 	}
 	name := path.Base(full)

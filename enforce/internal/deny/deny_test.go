@@ -38,7 +38,7 @@ func fakeHost(files ...string) *policy.Host {
 	}
 	return &policy.Host{
 		OS:      "linux",
-		ReadDir: func(p string) ([]fs.DirEntry, error) { return tree.ReadDir(at(p)) },
+		ReadDir: func(p string, n int) ([]fs.DirEntry, error) { return tree.ReadDir(at(p)) },
 		Lstat: func(p string) (policy.Stat, error) {
 			info, err := tree.Lstat(at(p))
 			if err != nil {
@@ -232,7 +232,7 @@ func TestDenialsOtherNames(t *testing.T) {
 // whole, or the denial is unheld.
 func TestDenialsClosed(t *testing.T) {
 	host := fakeHost("/d/.env")
-	host.ReadDir = func(p string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
+	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
 	for access, masks := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 1} {
 		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/d/**/.env")}, Host: host})
 		if len(c.Masks) != masks || len(c.Unheld) != 1-masks {
@@ -246,12 +246,12 @@ func TestDenialsClosed(t *testing.T) {
 func TestRemovedMeanwhile(t *testing.T) {
 	host := fakeHost("/w/a/.env", "/w/b/x")
 	list, gone := host.ReadDir, 3
-	host.ReadDir = func(p string) ([]fs.DirEntry, error) {
+	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		if p == "/w/b" && gone > 0 {
 			gone--
 			return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.ENOENT}
 		}
-		return list(p)
+		return list(p, n)
 	}
 	find := func() ([]hit, error) {
 		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild("/w/**/.env")}})

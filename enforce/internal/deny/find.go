@@ -153,7 +153,7 @@ const attempts = 5
 
 // walk searches dir for what the globs match, without following links.
 func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {
-	entries, err := d.Host.ReadDir(dir)
+	entries, err := d.Host.Entries(dir, -1)
 	if errors.Is(err, fs.ErrPermission) {
 		return []hit{{Path: dir, closed: true}}, nil
 	}
@@ -231,7 +231,7 @@ func Split(host *policy.Host, t Tree, without []string) ([]Tree, error) {
 }
 
 func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
-	entries, err := d.Host.ReadDir(t.Path)
+	entries, err := d.Host.Entries(t.Path, -1)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func SSHCopies(r *policy.Resolved, host *policy.Host) (out []copied) {
 	if !inPolicy || host.ReadFile == nil {
 		return nil
 	}
-	entries, _ := host.ReadDir(SSHDir)
+	entries, _ := host.Entries(SSHDir, -1)
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".conf") {
 			continue

@@ -136,7 +136,7 @@ func (s *Snapshot) state(w *Watched) state {
 	if !isDir || w.Mounted && s.audit.Mounted {
 		return now
 	}
-	entries, _ := s.host.ReadDir(w.Path)
+	entries, _ := s.host.Entries(w.Path, -1)
 	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
 		in, _ := stateOf(path.Join(w.Path, e.Name()))
 		now.entries += fmt.Sprintln(e.Name(), in)

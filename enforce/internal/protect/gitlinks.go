@@ -211,7 +211,7 @@ func plain(host *policy.Host, dir, tree string, left *int) bool {
 			return false
 		}
 	}
-	if urls, _ := policy.ReadSome(host, path.Join(dir, "branches"), 1); len(urls) > 0 {
+	if urls, _ := host.Entries(path.Join(dir, "branches"), 1); len(urls) > 0 {
 		return false
 	}
 	for _, name := range []string{"", "hooks"} {
@@ -219,7 +219,7 @@ func plain(host *policy.Host, dir, tree string, left *int) bool {
 			return false
 		}
 	}
-	hooks, _ := policy.ReadSome(host, path.Join(dir, "hooks"), maxWatchedEntries)
+	hooks, _ := host.Entries(path.Join(dir, "hooks"), maxWatchedEntries)
 	for _, h := range hooks {
 		if !strings.HasSuffix(h.Name(), ".sample") {
 			return false

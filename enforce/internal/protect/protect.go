@@ -254,7 +254,7 @@ func (c *protector) add(p, pinFrom string) bool {
 // linked protects the files that links in a protected directory lead to, such as a hook in the
 // working tree.
 func (c *protector) linked(dir string) {
-	entries, _ := policy.ReadSome(c.host, dir, maxWatchedEntries)
+	entries, _ := c.host.Entries(dir, maxWatchedEntries)
 	for _, e := range entries {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue

@@ -83,7 +83,7 @@ func (c *protector) dotfile(p string, look bool) {
 	case tree != "" && tree != real:
 		c.add(real, tree)
 	case tree == "" && look && st.Mode.IsDir():
-		entries, _ := policy.ReadSome(c.host, real, maxWatchedEntries)
+		entries, _ := c.host.Entries(real, maxWatchedEntries)
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
 				c.dotfile(path.Join(real, e.Name()), false)

@@ -99,7 +99,7 @@ func (s *scenario) host(pl place) *policy.Host {
 			return policy.Stat{Mode: fi.Mode(), ID: policy.FileID{Dev: 1, Ino: ino.Sum64()}}, nil // one name each
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
-		ReadDir:  func(p string) ([]fs.DirEntry, error) { return fs.ReadDir(tree, rel(p)) },
+		ReadDir:  func(p string, n int) ([]fs.DirEntry, error) { return fs.ReadDir(tree, rel(p)) },
 		ReadFile: func(p string) ([]byte, error) { return fs.ReadFile(tree, rel(p)) },
 	}
 }

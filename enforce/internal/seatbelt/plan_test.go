@@ -49,7 +49,7 @@ func TestProtectOnMacOS(t *testing.T) {
 			return policy.Stat{}, fs.ErrNotExist
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
-		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission },
+		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission },
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))

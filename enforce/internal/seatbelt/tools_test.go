@@ -30,7 +30,7 @@ func TestMacTools(t *testing.T) {
 			return policy.Stat{Mode: fs.ModeDir}, nil
 		},
 		Readlink: func(p string) (string, error) { return links[p], nil },
-		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, nil },
 	}
 	all := []*policy.Policy{policy.Baseline("macos"), {FS: policy.FS{Rules: []policy.Rule{
 		{Path: "~", Access: allAccess, Origin: policy.Origin{Source: "--rw"}},
