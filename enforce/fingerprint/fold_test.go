@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFold: every spelling that a volume of macOS takes for the same name matches, and
-// what lies below it; other names do not.
+// TestFold: every spelling that a macOS volume treats as the same name matches, with all below
+// it. Other names do not.
 func TestFold(t *testing.T) {
 	for path, c := range map[string]struct{ same, others []string }{
 		"/p/.git/config.worktree": {

@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// TestVariableArguments looks at how this Go calls C on Apple's arm64: of six
-// arguments the fourth must be on the stack, too, where sandbox_check looks for
-// it, and of three the last, for fcntl. A Go that no longer does that would make
-// every answer -1.
+// TestVariableArguments checks how this version of Go calls C on Apple's arm64. With six
+// arguments the fourth must be on the stack, too, where sandbox_check expects it, and with
+// three the last, for fcntl. Otherwise every answer would be -1.
 func TestVariableArguments(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

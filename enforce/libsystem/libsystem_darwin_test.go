@@ -9,9 +9,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestCheckOfItself proves that the arguments arrive where sandbox_check looks
-// for them: a test process is in no sandbox and is allowed everything, and a
-// call with a misplaced argument answers -1.
+// TestCheckOfItself proves that the arguments arrive where sandbox_check expects them. A test
+// process is in no sandbox and is allowed everything, while a misplaced argument causes the
+// answer -1.
 func TestCheckOfItself(t *testing.T) {
 	pid := os.Getpid()
 	if got := SandboxCheck(pid, "", FilterNone, ""); got != Allowed {
@@ -59,7 +59,7 @@ func TestPathOf(t *testing.T) {
 	}
 }
 
-// TestUserTemp: the directory that mktemp(1) and Foundation use.
+// TestUserTemp: it is the directory that mktemp(1) and Foundation use.
 func TestUserTemp(t *testing.T) {
 	dir := UserTemp()
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() || !strings.HasSuffix(dir, "/T/") {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestImports builds this package's tests for macOS, without cgo, and looks at
-// what the program asks the dynamic linker for. It runs on every system.
+// TestImports builds this package's tests for macOS without cgo, and checks what the program
+// imports from the dynamic linker. It runs on every system.
 func TestImports(t *testing.T) {
 	if testing.Short() || os.Getenv("CI") != "" && os.Geteuid() != 0 {
 		t.Skip("builds programs with a cold cache; continuous integration has done that once, as root")

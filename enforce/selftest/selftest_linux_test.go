@@ -9,15 +9,15 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestSelfTest: what the plan has no gap for is proved, and the rest is not.
+// TestSelfTest: promises without a gap are proved, and the rest are not.
 func TestSelfTest(t *testing.T) {
 	caps := enforce.Probe()
 	proofs, err := selftest.Run(caps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The least Landlock for each; what is not here, or is about more than
-	// the ports themselves, is seccomp's.
+	// The lowest Landlock ABI for each promise. seccomp keeps those that are missing here, and
+	// what goes beyond the ports themselves.
 	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapOwnFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
 		enforce.GapUnixSockets: 9, enforce.GapAbstractSockets: 6, enforce.GapSignals: 6}
 	if caps.Seccomp && caps.SeccompNotify && caps.Landlock < 9 {
@@ -45,7 +45,7 @@ func TestSelfTest(t *testing.T) {
 	for _, name := range enforce.GapNames() {
 		switch name {
 		case enforce.GapDeny, enforce.GapDenyMissing, enforce.GapHome, enforce.GapIPC, enforce.GapLimits, enforce.GapMetadata, enforce.GapOrphans, enforce.GapPids, enforce.GapProtect, enforce.GapTCPAutobind, enforce.GapTerminals:
-			continue // their own tests attack them
+			continue // these have their own tests
 		}
 		if !seen[name] {
 			t.Errorf("%s is not proved", name)
@@ -53,7 +53,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// TestSelfTestCatches: a machine that says more than it holds is found out.
+// TestSelfTestCatches: a machine that enforces less than it claims is detected.
 func TestSelfTestCatches(t *testing.T) {
 	caps := enforce.Probe()
 	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)

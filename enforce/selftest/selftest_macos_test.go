@@ -8,9 +8,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestMacSelfTestActs makes the acts of macOS's self-test here: each is possible
-// without restrictions, which is its control there, and is refused under them
-// where this kernel holds the promise.
+// TestMacSelfTestActs makes the acts of macOS's self-test on this system. Each succeeds without
+// restrictions, which is the control there, and is refused under them if this kernel can keep
+// the promise.
 func TestMacSelfTestActs(t *testing.T) {
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
@@ -40,8 +40,7 @@ func TestMacSelfTestActs(t *testing.T) {
 	}
 }
 
-// TestMacSelfTestNames: what the self-test proves are promises that gaps have
-// names for.
+// TestMacSelfTestNames: each promise that the self-test proves has the name of a gap.
 func TestMacSelfTestNames(t *testing.T) {
 	for _, trial := range macTrials() {
 		if !slices.Contains(enforce.GapNames(), trial.name) {

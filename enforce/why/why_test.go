@@ -34,7 +34,7 @@ func resolved(t *testing.T, dirs ...string) *policy.Resolved {
 	return r
 }
 
-// TestReport ranks refusals of a build that failed since it could not write.
+// TestReport ranks the refusals of a build that failed because it could not write.
 func TestReport(t *testing.T) {
 	plan := &enforce.Plan{Policy: resolved(t, "/home", "/home/u", "/home/u/p", "/home/u/.cache", "/home/u/.cache/b")}
 	plan.Policy.EnvDrop = []string{"EDITOR_X", "GITHUB_TOKEN"}
@@ -78,7 +78,7 @@ func TestReport(t *testing.T) {
 }
 
 // TestHarmless: cmake looks for packages beside each directory on PATH, and the Java machine
-// for those of others in /tmp. What else they fail to list may be the cause.
+// for others of its kind in /tmp. Other directories that they can't list may be the cause.
 func TestHarmless(t *testing.T) {
 	for _, c := range []struct {
 		verb, path, program string
@@ -100,7 +100,7 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// TestFallback: dmesg calls syslog(2) where it can't read /dev/kmsg, for which there is a rule.
+// TestFallback: dmesg calls syslog(2) if it can't read /dev/kmsg, which a rule could allow.
 func TestFallback(t *testing.T) {
 	r := &Report{Entries: []Entry{{Verb: "call", Refusal: watch.Refusal{Left: 1}}, {Verb: "read", Refusal: watch.Refusal{Left: 3}}}}
 	if r.rank(true); r.Entries[0].Verb != "read" {
@@ -108,7 +108,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestGains: a program that ran without the rights of its file tells less than a refusal.
+// TestGains: a program that ran without its file's rights is a less likely cause than a
+// refusal.
 func TestGains(t *testing.T) {
 	gains := Entry{Verb: "exec", By: string(answer.NoNewPrivs), Refusal: watch.Refusal{Left: 1, When: 0.9}}
 	r := &Report{Entries: []Entry{gains, {Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 20, When: 0.1}}}}
@@ -119,7 +120,7 @@ func TestGains(t *testing.T) {
 	if r.rank(true); !r.Entries[0].Cause {
 		t.Errorf("alone: %+v", r.Entries)
 	}
-	r = &Report{Entries: []Entry{gains, gains, {Verb: "call", Refusal: watch.Refusal{Left: 1}}}} // su(1) writes to the log that it could not
+	r = &Report{Entries: []Entry{gains, gains, {Verb: "call", Refusal: watch.Refusal{Left: 1}}}} // su(1) logs its failure
 	if r.rank(true); r.Entries[0].Verb != "call" || !r.Entries[1].Cause || r.Causes != 2 {
 		t.Errorf("beside a call: %+v", r.Entries)
 	}
@@ -130,8 +131,8 @@ func TestGains(t *testing.T) {
 	}
 }
 
-// TestCopied: where programs copy since they can't rename, what keeps them from copying
-// is the cause.
+// TestCopied: if programs copy because they can't rename, what keeps them from copying is the
+// cause.
 func TestCopied(t *testing.T) {
 	plan := &enforce.Plan{Policy: resolved(t, "/home", "/home/u", "/home/u/p", "/home/u/d")}
 	const file = "/home/u/d/f"
@@ -150,7 +151,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// TestMany: what is refused in many directories takes no plan for each of them.
+// TestMany: refusals in many directories do not need a plan for each.
 func TestMany(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// faultyQueue gives the errors one after the other, and then success.
+// faultyQueue returns a queue whose calls fail with these errors in turn, and then succeed.
 func faultyQueue(sent *[]response, errors ...unix.Errno) *queue {
 	return &queue{fd: -1, control: func(_ int, request uintptr, arg unsafe.Pointer) unix.Errno {
 		if request == unix.SECCOMP_IOCTL_NOTIF_SEND {
@@ -26,8 +26,8 @@ func faultyQueue(sent *[]response, errors ...unix.Errno) *queue {
 	}}
 }
 
-// TestQueueFaults: an answer that fails for the supervisor's own sake is
-// repeated, and one that can't be given is a refusal.
+// TestQueueFaults: an answer that fails for lack of memory is repeated, and one that can't be
+// given becomes a refusal.
 func TestQueueFaults(t *testing.T) {
 	const eacces = -int32(unix.EACCES)
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestQueueFaults(t *testing.T) {
 			t.Errorf("received after %v: %v, %v", errno, got, err)
 		}
 	}
-	for times, fatal := range map[int]bool{1: false, attempts + 1: true} { // it was tried again for ever
+	for times, fatal := range map[int]bool{1: false, attempts + 1: true} { // it would be tried for ever
 		got, err := faultyQueue(nil, slices.Repeat([]unix.Errno{unix.ENOMEM}, times)...).receive(&notification{})
 		if got == fatal || (err != nil) != fatal {
 			t.Errorf("received after %d times ENOMEM: %v, %v", times, got, err)
@@ -73,8 +73,8 @@ func TestQueueFaults(t *testing.T) {
 	}
 }
 
-// TestInterrupt: at the end nobody waits for a call any more, though the kernel says
-// nothing to who does, as before Linux 6.11.
+// TestInterrupt: at the end no goroutine waits for a call any more, even if the kernel does not
+// wake it, as before Linux 6.11.
 func TestInterrupt(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -89,7 +89,7 @@ func TestInterrupt(t *testing.T) {
 		default:
 			close(waits)
 		}
-		_, err := unix.Poll(nil, -1) // no handler of a signal restarts it
+		_, err := unix.Poll(nil, -1) // it is not restarted after a signal's handler
 		return asErrno(err)
 	}}
 	m.received.Do(func() {})
@@ -108,8 +108,8 @@ func TestInterrupt(t *testing.T) {
 	m.workers.Wait()
 }
 
-// TestOver: who waits for a call ends by itself where the kernel says that none will come,
-// as since Linux 6.11, rather than ask again until somebody else tells.
+// TestOver: a goroutine that waits for a call ends by itself if the kernel reports that none
+// will come, as since Linux 6.11.
 func TestOver(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -120,7 +120,7 @@ func TestOver(t *testing.T) {
 	asked := 0
 	m.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
 		switch asked++; asked {
-		case 3: // until then it may be that a call was killed
+		case 3: // before, it may mean that a caller was killed
 			unix.Close(p[1])
 		case 4:
 			t.Error("it asks again")

@@ -11,8 +11,8 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// TestDescends: a process outside never passes for one of the session, whenever
-// its parents end and whoever gets their numbers.
+// TestDescends: a process outside never passes as one of the session, whenever its parents end
+// and whichever processes get their numbers.
 func TestDescends(t *testing.T) {
 	const top, member, outsider = 10, 20, 50
 	still := map[int]int{top: 1, member: top, 21: member, 51: outsider, outsider: 1, 30: 31, 31: 30}
@@ -24,8 +24,8 @@ func TestDescends(t *testing.T) {
 			t.Errorf("%d: %v", pid, got)
 		}
 	}
-	// After each number of questions: the outsider ends, a member gets its
-	// number, and its child goes to init or, if that ends too, to a member.
+	// After this many questions the outsider ends and a member gets its number. Its child goes
+	// to init or, if that ends, too, to a member.
 	for when := range 8 {
 		for _, child := range []int{1, member} {
 			n := 0
@@ -70,8 +70,8 @@ func TestMaySignal(t *testing.T) {
 	}
 }
 
-// TestSameProcess: the kernel goes on by itself with no number that somebody outside may have
-// by then, as that of a thread beside the caller, which can end.
+// TestSameProcess: the kernel never continues with a number that a process outside may have
+// got, such as that of a sibling thread, which can end.
 func TestSameProcess(t *testing.T) {
 	threads, end := make(chan int), make(chan bool)
 	defer close(end)

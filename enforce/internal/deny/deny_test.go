@@ -19,8 +19,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// fakeHost is a machine with the given files; a name that ends in "@" is a
-// symbolic link.
+// fakeHost is a machine with the given files. A name that ends in "@" is a symbolic link.
 func fakeHost(files ...string) *policy.Host {
 	tree := fstest.MapFS{}
 	for _, f := range files {
@@ -51,7 +50,7 @@ func fakeHost(files ...string) *policy.Host {
 	}
 }
 
-// readable is a policy of one directory.
+// readable is a policy that allows reading one directory.
 func readable(p string) []Tree { return []Tree{{Path: p, Access: policy.Read, Mode: fs.ModeDir}} }
 
 func lit(p string) policy.DenyPath  { return policy.DenyPath{Pattern: p} }
@@ -129,7 +128,7 @@ func TestDenialsTooMany(t *testing.T) {
 	}
 }
 
-// TestDenialsMany: what a glob names is found in time in a directory of any size.
+// TestDenialsMany: a glob's matches are found quickly in a directory of any size.
 func TestDenialsMany(t *testing.T) {
 	var files []string
 	for i := range 20_000 {
@@ -145,8 +144,8 @@ func TestDenialsMany(t *testing.T) {
 	}
 }
 
-// TestDenialsTwice: two denials that name one directory, by two names, are for something
-// that is there: no new one can be made under either.
+// TestDenialsTwice: two denials of one directory, by two names, are both for something that
+// exists: nothing new can be made under either name.
 func TestDenialsTwice(t *testing.T) {
 	host := fakeHost("/d/a/f", "/d/b/f")
 	other := map[string]string{"/d/a": "/d/b", "/d/b": "/d/a"}
@@ -165,8 +164,7 @@ func TestDenialsTwice(t *testing.T) {
 	}
 }
 
-// TestDenialsExact: of a read-only tree, exactly what is not denied can be
-// read afterwards, whatever the tree and the denials are.
+// TestDenialsExact: in any read-only tree, exactly what is not denied can be read afterwards.
 func TestDenialsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
@@ -207,7 +205,7 @@ func TestDenialsExact(t *testing.T) {
 	})
 }
 
-// TestDenialsOtherNames: a rule for a file would hold for all its names.
+// TestDenialsOtherNames: a rule for a file would open all its names.
 func TestDenialsOtherNames(t *testing.T) {
 	host := fakeHost("/d/.env", "/d/alias", "/d/other")
 	lstat := host.Lstat
@@ -228,8 +226,8 @@ func TestDenialsOtherNames(t *testing.T) {
 	}
 }
 
-// TestDenialsClosed: a tree that can't be listed may hold what is denied. It is masked
-// whole, or the denial is unheld.
+// TestDenialsClosed: a tree that can't be listed may contain denied files. It is masked whole,
+// or the denial is unheld.
 func TestDenialsClosed(t *testing.T) {
 	host := fakeHost("/d/.env")
 	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
@@ -241,8 +239,7 @@ func TestDenialsClosed(t *testing.T) {
 	}
 }
 
-// TestRemovedMeanwhile: a directory that another command removes while a tree is searched
-// is no reason to give up.
+// TestRemovedMeanwhile: the search goes on if another command removes a directory meanwhile.
 func TestRemovedMeanwhile(t *testing.T) {
 	host := fakeHost("/w/a/.env", "/w/b/x")
 	list, gone := host.ReadDir, 3

@@ -8,7 +8,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// TestConstants compares what this package repeats with what others say.
+// TestConstants compares this package's constants with those of others.
 func TestConstants(t *testing.T) {
 	for name, pair := range map[string][2]uint64{
 		"execute":      {FSExecute, unix.LANDLOCK_ACCESS_FS_EXECUTE},

@@ -139,8 +139,7 @@ func TestMergeRules(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsRights: whatever is asked for, each path has the same rights
-// before and after.
+// TestMergeKeepsRights: each path has the same rights before and after, whatever the rules.
 func TestMergeKeepsRights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "a-", "a0", "c"})
@@ -176,7 +175,7 @@ func TestMergeKeepsRights(t *testing.T) {
 	})
 }
 
-// rightsAt is what a set of directory rules allows on a path.
+// rightsAt returns what a set of directory rules allows on a path.
 func rightsAt(rules []PathRule, path string) (r uint64) {
 	for _, rule := range rules {
 		if policy.Within(path, rule.Path) {

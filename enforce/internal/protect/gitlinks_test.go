@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// index is an index of version 2 as git writes it; names that end in "/" are gitlinks.
+// index returns an index of version 2 as git writes it. Names that end in "/" are gitlinks.
 func index(names ...string) []byte {
 	b := append([]byte("DIRC"), 0, 0, 0, 2)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(names)))
@@ -43,7 +43,7 @@ func TestParseIndex(t *testing.T) {
 	if links, _, _ := parseIndex(index("/"), 20, false, &left); !slices.Contains(links, "") {
 		t.Error("a gitlink without a name is not seen")
 	}
-	for n := range b { // what is cut off or changed is no reason to fail
+	for n := range b { // a truncated or damaged index must not cause a panic
 		parseIndex(b[:n], 20, false, &left)
 		for _, v := range []byte{0, 4, 0x80, 0xff} {
 			c := slices.Clone(b)
@@ -54,21 +54,21 @@ func TestParseIndex(t *testing.T) {
 	}
 }
 
-// again is an index of version 4 that has one gitlink many times, in 64 bytes each.
+// again returns an index of version 4 that repeats one gitlink, in 64 bytes each.
 func again(name string, times int) []byte {
 	b := append([]byte("DIRC"), 0, 0, 0, 4)
 	b = binary.BigEndian.AppendUint32(b, uint32(times))
 	for range times {
 		e := make([]byte, 63)
 		binary.BigEndian.PutUint32(e[24:], 0o160000)
-		b, name = append(append(append(b, e...), name...), 0), "" // after the first as the one before
+		b, name = append(append(append(b, e...), name...), 0), "" // the first has the name, the others repeat it
 	}
 	return append(b, make([]byte, 20)...)
 }
 
-// TestIndexAgain: gitlinks with long names, which take a few bytes of an index each, are
-// read and looked for only as far as the bound allows. Then the index is told. The
-// control: with more left all are, and nothing is told.
+// TestIndexAgain: gitlinks with long names, which take few bytes of an index each, are read and
+// looked for only up to the limit. Then the index is reported. The control: with a higher limit
+// all are, and nothing is reported.
 func TestIndexAgain(t *testing.T) {
 	const times = 500
 	long := strings.Repeat("a", 100_000)
@@ -107,12 +107,12 @@ func BenchmarkParseIndex(b *testing.B) {
 	}
 }
 
-// TestMayLink: an index that names a shared one, or has a gitlink, is read whole, and one
-// in which only files are called so is not.
+// TestMayLink: an index with a shared index or a gitlink is read whole. One in which only files
+// have such names is not.
 func TestMayLink(t *testing.T) {
 	for text, want := range map[string]bool{
 		"policy/links.go\x00symlink.h": false,
-		"link":                         false, // at the end of a piece: the next one begins with it
+		"link":                         false, // at the end of a piece; the next one begins with it
 		"a link, link\x00\x00\x00\x14": true,
 		"x\x00\x00\xe0\x00y":           true,
 		"\xe0\xe0\x00\xe0\x00":         false,

@@ -28,7 +28,7 @@ func TestIncludedPaths(t *testing.T) {
 	}
 }
 
-// TestIncludedPathsContinued has what git's own reader takes in.
+// TestIncludedPathsContinued has what git's own parser accepts.
 func TestIncludedPathsContinued(t *testing.T) {
 	for config, want := range map[string]struct {
 		paths []string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestProtectedNamesDocs checks that docs/security.md has each name that is
-// protected in projects, and the code what for.
+// TestProtectedNamesDocs checks that docs/security.md has each protected name of a project, and
+// that the code says why.
 func TestProtectedNamesDocs(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/security.md")
 	if err != nil {

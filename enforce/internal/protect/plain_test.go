@@ -38,8 +38,8 @@ func TestPlainConfig(t *testing.T) {
 	}
 }
 
-// TestPlain: what git itself makes is plain, and no longer once something is in it
-// that git would run or follow.
+// TestPlain: a repository that git itself makes is plain, until it has something that git would
+// run or follow.
 func TestPlain(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -78,9 +78,9 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestIndexBound: what is read of all indexes has one bound, and what lies behind it is
-// not taken for harmless: an index is told, and no repository is plain. The control: below
-// the bound neither.
+// TestIndexBound: all indexes share one limit, and what is beyond it does not count as
+// harmless: the index is reported, and no repository is plain. The control: neither happens
+// below the limit.
 func TestIndexBound(t *testing.T) {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -113,8 +113,8 @@ func TestIndexBound(t *testing.T) {
 	}
 }
 
-// TestIndexBoundTrees: what is in one writable tree takes nothing from what is protected
-// in another. A big index is read as a small one is.
+// TestIndexBoundTrees: one writable tree does not use up the limit of another. A big index is
+// read like a small one.
 func TestIndexBoundTrees(t *testing.T) {
 	for _, more := range []int{0, 2 << 20} {
 		testIndexBoundTrees(t, more)
@@ -149,9 +149,9 @@ func testIndexBoundTrees(t *testing.T, more int) {
 	}
 }
 
-// TestOwnGitlink: an index with SHA-1's names can be read with those of SHA-256, too, and
-// then has a gitlink without a name. It is no news that the repository is not plain, and
-// its submodules are looked for once.
+// TestOwnGitlink: an index with SHA-1 names can also be parsed as one with SHA-256 names, and
+// then has a gitlink without a name. That is no reason to report the repository, and its
+// submodules are looked for once.
 func TestOwnGitlink(t *testing.T) {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -182,8 +182,8 @@ func TestOwnGitlink(t *testing.T) {
 	}
 }
 
-// TestNear: what is made in a directory near the top is told, whatever of a repository and
-// a policy was there before, and a plain repository is not.
+// TestNear: a repository or a policy made in a directory near the top is reported, even if the
+// other existed before. A plain repository is not.
 func TestNear(t *testing.T) {
 	host, err := policy.ThisHost()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// compile writes and compiles a profile, as the newest release does.
+// compile writes and compiles a profile for the newest release.
 func compile(t *testing.T, r *policy.Resolved, o seatbelt.Options) *Profile {
 	t.Helper()
 	text, err := seatbelt.Profile(r, o)
@@ -32,7 +32,7 @@ func trackProfile(t *testing.T, homes ...string) string {
 	return text
 }
 
-// compileText compiles a profile, as the newest release does.
+// compileText compiles a profile for the newest release.
 func compileText(t *testing.T, text string) *Profile {
 	t.Helper()
 	var p *Profile
@@ -55,8 +55,8 @@ func denial(p string) policy.DenyPath {
 func service(name string) Target { return Target{Name: name} }
 func file(p string) Target       { return Target{Path: p} }
 
-// The operations on files that have rules of their own, as macOS lists them:
-// not the generator's list, which is what is tested.
+// The operations on files that have their own rules, as macOS lists them. This is not the
+// generator's list, which is tested here.
 func leaves() (reading, writing, executing []string) {
 	reading = []string{"file-read*", "file-read-data", "file-read-metadata", "file-read-xattr"}
 	writing = []string{
@@ -67,8 +67,8 @@ func leaves() (reading, writing, executing []string) {
 	return reading, writing, []string{"process-exec*", "process-exec", "file-map-executable"}
 }
 
-// TestDoors asks for every way by which others could be made to act outside,
-// in both modes, with a policy that makes everything writable.
+// TestDoors asks about every way to make other programs act outside, in both modes, with a
+// policy that makes everything writable.
 func TestDoors(t *testing.T) {
 	r := macPolicy(flag("/", allAccess, fs.ModeDir))
 	r.Home, r.RealHome = "/Volumes/homes/u", "/Volumes/D/real"
@@ -124,7 +124,7 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// TestClosedByDefault asks for what a full profile closes beside the doors.
+// TestClosedByDefault asks about what a full profile closes besides the doors.
 func TestClosedByDefault(t *testing.T) {
 	p := compile(t, macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir)), seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003"})
 	others, ours := Target{Process: "others"}, Target{Process: "same-sandbox"}
@@ -159,7 +159,7 @@ func TestClosedByDefault(t *testing.T) {
 		{"network-outbound", file("/private/var/run/mDNSResponder"), true},
 		{"network-outbound", file("/private/tmp/com.apple.launchd.abc/Listeners"), false},
 		{"network-outbound", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true}, {"network-bind", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true},
-		// A socket of the project's own can be made, but not connected to.
+		// A socket in the project can be made, but not connected to.
 		{"network-bind", file("/Users/u/proj/s"), true}, {"network-inbound", file("/Users/u/proj/s"), true}, {"network-outbound", file("/Users/u/proj/s"), false},
 		{"network-bind", file("/Users/u/s"), false}, {"network-inbound", file("/Users/u/s"), false}, {"network-bind", file("/private/tmp/s"), false},
 		{"system-socket", service("AF_UNIX"), true},
@@ -175,7 +175,7 @@ func TestClosedByDefault(t *testing.T) {
 	}
 }
 
-// TestServicesWithoutNetwork: the network's settings can be asked for, certificates can't.
+// TestServicesWithoutNetwork: the network's settings can be read, certificates can't.
 func TestServicesWithoutNetwork(t *testing.T) {
 	r := macPolicy()
 	r.Net = policy.ResolvedNet{Mode: policy.NetNone}
@@ -190,8 +190,8 @@ func TestServicesWithoutNetwork(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectory: the working directory can be opened, or programs find out no more
-// where they are, but nothing in it, nor where it is denied.
+// TestWorkingDirectory: the working directory can be opened, since programs could not find out
+// where they are otherwise. Nothing in it can, and it can't if it is denied.
 func TestWorkingDirectory(t *testing.T) {
 	r := macPolicy()
 	dir := r.Dir
@@ -206,8 +206,8 @@ func TestWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestDenialsNameAll: a denial names every operation of its own, also those
-// that no rule allows by itself today.
+// TestDenialsNameAll: a denial names every operation, even those that no rule allows by itself
+// today.
 func TestDenialsNameAll(t *testing.T) {
 	reading, writing, executing := leaves()
 	for _, op := range slices.Concat(reading, writing, executing) {
@@ -254,7 +254,7 @@ func TestDenialsOutrank(t *testing.T) {
 			t.Errorf("%s cannot be read", protected)
 		}
 	}
-	// Moving a directory above away would take the path from under the rule.
+	// Moving a directory above would take the path away from the rule.
 	for _, above := range []string{"/Users/u/proj", "/Users/u/proj/.git", "/Users/u/proj/k", "/Users/u/proj/state"} {
 		if d := p.Decide("file-write-unlink", file(above)); d.Allowed {
 			t.Errorf("%s can be moved: %+v", above, d)
@@ -279,8 +279,7 @@ func TestDenialsOutrank(t *testing.T) {
 	}
 }
 
-// TestFingerprint asks the questions that the tracker asks, under policies
-// that do their best to change the answers.
+// TestFingerprint asks the tracker's questions, under policies that try to change the answers.
 func TestFingerprint(t *testing.T) {
 	name := fingerprint.Name(testSession)
 	open := macPolicy(flag("/", allAccess, fs.ModeDir))

@@ -17,7 +17,7 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// nasty are texts that profiles were broken with, or could be.
+// nasty returns texts that broke profiles, or could.
 func nasty() []string {
 	return []string{
 		"plain", "with space", `I:\ and "quote"`, `\`, `\\`, `"`, `")(allow default)("`, `"))(allow file* (subpath "/"`, ";", "; (allow default)",

@@ -9,8 +9,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestSeatbeltGolden keeps the text of two profiles: a change of it is a change
-// of what macOS is asked for, and is to be looked at.
+// TestSeatbeltGolden has the text of two profiles. A change of it changes what macOS enforces,
+// and must be reviewed.
 func TestSeatbeltGolden(t *testing.T) {
 	r := macPolicy(
 		flag("/Users/u/proj", allAccess, fs.ModeDir),

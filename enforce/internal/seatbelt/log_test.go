@@ -9,8 +9,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestLogged: with a message a profile says the same, and each denial that the policy
-// asks for, and the last one, has it.
+// TestLogged: with a message a profile means the same, and the message is in each denial of the
+// policy and in the default one.
 func TestLogged(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
 	r.Deny = []policy.DenyPath{denial("/Users/u/proj/.env"), denial("/Users/u/proj/**/*.pem")}

@@ -36,7 +36,7 @@ func TestMeaningOfRulesets(t *testing.T) {
 	}
 }
 
-// allowedByPlan is whether the kernel would let a confined command do it.
+// allowedByPlan reports whether the kernel would let a confined command do it.
 func allowedByPlan(t *testing.T, p *enforce.Plan, pl place, e expectation) bool {
 	rs, file := p.Landlock, pl.in(e.what)
 	if covered(p, file) {
@@ -69,8 +69,8 @@ func allowedByPlan(t *testing.T, p *enforce.Plan, pl place, e expectation) bool 
 	return false
 }
 
-// covered reports whether the plan hides a path below a mount, where Landlock's
-// rules do not matter any more.
+// covered reports whether the plan hides a path below a mount, where Landlock's rules do not
+// matter.
 func covered(p *enforce.Plan, file string) bool {
 	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m mounts.Mount) bool {
 		return m.Kind == mounts.Mask && policy.Within(file, m.Path)
@@ -138,8 +138,8 @@ func allowedPort(rs *landlock.Ruleset, port int, right uint64) bool {
 	return false
 }
 
-// TestRulesetOfDenials keeps the other half of the table: a denial inside a
-// writable tree is a gap on Linux until it is masked, never a silent success.
+// TestRulesetOfDenials has the other half of the table: on Linux a denial inside a writable
+// tree is a gap until it is masked, never a silent success.
 func TestRulesetOfDenials(t *testing.T) {
 	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
 		net: policy.ResolvedNet{Mode: policy.NetOpen}}

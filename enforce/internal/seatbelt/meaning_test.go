@@ -10,9 +10,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// What a policy means is one table, asked of both systems' rules. Paths are
-// written for neither: "~" is the home directory, "/etc" is "/private/etc" on
-// macOS, and so on.
+// One table has the meaning of policies, and both systems' rules are compared with it. Its
+// paths are of neither system: "~" is the home directory, "/etc" is "/private/etc" on macOS,
+// and so on.
 
 // verb is what a command tries.
 type verb string
@@ -30,7 +30,7 @@ const (
 	signals  verb = "signal" // a process outside the session
 )
 
-// place is where one system keeps things.
+// place has the paths of one system.
 type place struct{ os, home, proj, tmp, etc string }
 
 func places() []place {
@@ -62,15 +62,15 @@ type scenario struct {
 	deny   []string
 	net    policy.ResolvedNet
 	shared bool     // /tmp as it is
-	files  []string // what exists of what is denied, and beside it
+	files  []string // existing files, denied ones and others
 }
 
 func given(a policy.Access, p string) policy.Rule {
 	return policy.Rule{Path: p, Access: a, Origin: policy.Origin{Source: "--" + a.String()}}
 }
 
-// resolve is what Resolve makes of a scenario on a machine that has every
-// path of the baseline.
+// resolve returns what Resolve makes of a scenario on a machine with every path of the
+// baseline.
 func (s scenario) resolve(pl place) *policy.Resolved {
 	r := &policy.Resolved{OS: pl.os, Dir: pl.proj, Home: pl.home, TempDir: pl.tmp, Net: s.net}
 	base := policy.Baseline(pl.os)
@@ -114,9 +114,8 @@ type expectation struct {
 	want bool
 }
 
-// meanings are the promises: first what a command under the default policy
-// with a writable project can and cannot do, then one scenario for each thing
-// that a user can add.
+// meanings returns the promises. First comes what a command under the default policy with a
+// writable project can and can't do, then one scenario for each thing that a user can add.
 func meanings() map[*scenario][]expectation {
 	const all = policy.Read | policy.Write | policy.Exec
 	open := policy.ResolvedNet{Mode: policy.NetOpen}

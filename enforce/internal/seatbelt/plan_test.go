@@ -30,8 +30,8 @@ func TestPlanMacOS(t *testing.T) {
 	}
 }
 
-// TestProtectOnMacOS: what git and the user's shell act upon can't be made,
-// what a project brings along can.
+// TestProtectOnMacOS: files that git and the user's shell act upon can't be made, those of a
+// project can.
 func TestProtectOnMacOS(t *testing.T) {
 	there := map[string]fs.FileMode{
 		"/Users/u/proj/.git": fs.ModeDir, "/Users/u/proj/.git/HEAD": 0, "/Users/u/proj/.git/config": 0, "/Users/u/proj/.git/objects": fs.ModeDir,
@@ -86,7 +86,7 @@ func TestProtectOnMacOS(t *testing.T) {
 	if prof.Allowed("file-write-create", file("/Users/u/proj/.git/hooks/pre-commit")) || !prof.Allowed("file-write-create", file("/Users/u/proj/.git/index.lock")) {
 		t.Error("git's hooks can be written, or git can't work")
 	}
-	// What check says is what the kernel does.
+	// check says what the kernel does.
 	for _, path := range []string{
 		"/Users/u/proj/src", "/Users/u/proj/.git/config", "/Users/u/proj/.git/Commondir", "/Users/u/proj/.git/hooks/pre-commit", "/Users/u/proj/.git/index",
 		"/Users/u/proj/.envrc", "/Users/u/proj/.vscode/tasks.json", "/Users/u/proj/state/record", "/Users/u/other", "/Users/u/proj/Library/launchagents/x.plist",

@@ -12,7 +12,7 @@ import (
 
 const testSession = "0f9a3c1e-5b7d-4e2a-9c11-223344556677"
 
-// flag is a rule as the command line makes it.
+// flag returns a rule as from the command line.
 func flag(p string, a policy.Access, mode fs.FileMode) policy.Path {
 	return policy.Path{Path: p, Access: a, Mode: mode,
 		Rule: policy.Rule{Path: p, Access: a, Origin: policy.Origin{Source: "--" + a.String()}}}
@@ -88,8 +88,7 @@ func TestLinkIsReadable(t *testing.T) {
 	}
 }
 
-// TestUnixNamed: a socket that is named is open, and with a directory all in
-// it.
+// TestUnixNamed: a named socket is open, and with a named directory all sockets in it.
 func TestUnixNamed(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
 	r.Net = policy.ResolvedNet{Mode: policy.NetNone, Unix: []policy.Path{

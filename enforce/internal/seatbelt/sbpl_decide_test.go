@@ -2,8 +2,8 @@ package seatbelt_test
 
 import "fmt"
 
-// Decide reports whether op is allowed on t, and which rule says so. An
-// operation that the release does not know panics: the question is wrong.
+// Decide reports whether op is allowed on t, and which rule decides. It panics if the release
+// does not know the operation.
 func (p *Profile) Decide(op string, t Target) Decision {
 	if !p.bound(op) {
 		panic("unknown operation " + op)
@@ -16,7 +16,7 @@ func (p *Profile) Decide(op string, t Target) Decision {
 			}
 		}
 		if t.XPC != "" {
-			return Decision{true, op, 0} // whether "(deny default)" means these, too, is not known
+			return Decision{true, op, 0} // it is unknown whether "(deny default)" applies to these
 		}
 		if end, ok := p.ends[op]; ok {
 			return Decision{end.allow, op, end.line}
@@ -32,10 +32,10 @@ func (p *Profile) Decide(op string, t Target) Decision {
 	}
 }
 
-// Allowed is Decide(op, t).Allowed.
+// Allowed returns Decide(op, t).Allowed.
 func (p *Profile) Allowed(op string, t Target) bool { return p.Decide(op, t).Allowed }
 
-// Rules gives the number of compiled rules.
+// Rules returns the number of compiled rules.
 func (p *Profile) Rules() int {
 	n := len(p.ends)
 	for _, rs := range p.rules {

@@ -8,27 +8,27 @@ import (
 
 // The files sbpl_*_test.go execute Seatbelt profiles, on any system.
 //
-// It reads the Scheme subset that profiles are written in, runs it against its
-// own table of operations, and answers which rule decides about an operation
-// on a target, in the order that was observed on macOS:
+// They read the subset of Scheme that profiles are written in, run it with their own table of
+// operations, and find the rule that decides about an operation on a target, in the order that
+// was observed on macOS:
 //
 //   - the filtered rules of the very operation, the newest first;
 //   - the operation's terminal: the last rule without filter, or else what is
 //     built in, which is an answer or a jump to a more general operation;
 //   - there the same again, up to "default".
 //
-// What the compiler of macOS refuses is an error here too: unknown operations
-// and filters, a filter that does not belong to the operation, a subpath that
-// ends in a slash, a modifier given twice, a literal of 256 bytes.
+// What macOS' compiler refuses is an error here, too: unknown operations and filters, a filter
+// that does not fit the operation, a subpath that ends in a slash, a modifier given twice, a
+// literal of 256 bytes.
 //
-// It is a model, made from descriptions and measurements of others. It cannot
-// show that a kernel agrees, which operations a program causes, how paths are
-// made canonical, or that the dialects of regular expressions are one.
+// This is a model, made from others' descriptions and measurements. It can't show that a kernel
+// agrees, which operations a program causes, how paths are made canonical, or that the dialects
+// of regular expressions are the same.
 
 // Profile is a compiled profile.
 type Profile struct {
 	release Release
-	rules   map[string][]rule // of each operation, the oldest first
+	rules   map[string][]rule // by operation, the oldest first
 	ends    map[string]rule   // the terminals that rules have replaced
 	params  map[string]string
 	version bool
@@ -45,7 +45,7 @@ type rule struct {
 type Decision struct {
 	Allowed bool
 	Op      string // the operation whose rule decided
-	Line    int    // of the profile; 0 for what is built in
+	Line    int    // of the profile; 0 for built-in rules
 }
 
 // value is what an expression evaluates to.
@@ -77,7 +77,7 @@ func Compile(text string, release Release, params map[string]string) (*Profile, 
 	return p, nil
 }
 
-// top executes a form that stands by itself.
+// top executes a top-level form.
 func (p *Profile) top(n node) error {
 	switch n.head() {
 	case "version":

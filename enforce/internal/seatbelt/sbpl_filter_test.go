@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Target is what an operation acts on. Only the fields of the operation's kind
-// are looked at.
+// Target is what an operation acts on. Only the fields for the operation's kind matter.
 type Target struct {
-	Path       string   // files, programs, sockets in the file system; canonical
+	Path       string   // of files, programs, sockets in the file system; canonical
 	Extensions []string // sandbox extensions that the process holds for Path
-	Name       string   // Mach services, sysctls, POSIX IPC objects, domains of sockets
+	Name       string   // of Mach services, sysctls, POSIX IPC objects, socket domains
 	Process    string   // "self", "same-sandbox" or "others"
 	Proto      string   // "tcp" or "udp" for the network
 	Port       int      // the remote port when connecting, the local one when listening
@@ -30,7 +29,7 @@ type filter struct {
 	name    string
 	classes class
 	match   func(Target) bool
-	path    bool // looks at the path
+	path    bool // it checks the path
 }
 
 // maker compiles one kind of filter.
@@ -41,7 +40,7 @@ type maker struct {
 
 const pathClasses = onFile | onNetwork
 
-// makers are the filters that the model knows.
+// makers has the filters that the model knows.
 var makers = map[string]maker{
 	"literal":           {pathClasses, literal},
 	"path":              {pathClasses, literal},
@@ -128,7 +127,7 @@ func namePrefix(args []value) (func(Target) bool, error) {
 	return func(t Target) bool { return strings.HasPrefix(t.Name, s) }, err
 }
 
-// vnodeType takes targets for regular files that say nothing else.
+// vnodeType treats targets as regular files unless they say otherwise.
 func vnodeType(args []value) (func(Target) bool, error) {
 	if len(args) != 1 || !slices.Contains([]string{"DIRECTORY", "REGULAR-FILE"}, strings.ToUpper(args[0].symbol)) {
 		return nil, fmt.Errorf("vnode-type takes one type")
@@ -155,8 +154,7 @@ func extension(args []value) (func(Target) bool, error) {
 	return func(t Target) bool { return slices.Contains(t.Extensions, s) }, err
 }
 
-// process knows the targets that exist; "same-sandbox" takes the process
-// itself along.
+// process accepts the existing targets. "same-sandbox" includes the process itself.
 func process(args []value) (func(Target) bool, error) {
 	if len(args) != 1 || args[0].symbol == "" {
 		return nil, fmt.Errorf("target takes one name")
@@ -171,17 +169,16 @@ func process(args []value) (func(Target) bool, error) {
 	return nil, fmt.Errorf("target %s is unknown", s)
 }
 
-// socketDomain knows the domains that profiles in the field name.
+// socketDomain accepts the domains that profiles in the field use.
 func socketDomain(args []value) (func(Target) bool, error) {
 	known := []string{"AF_UNIX", "AF_INET", "AF_INET6", "AF_ROUTE", "AF_SYSTEM"}
-	if len(args) != 1 || !slices.Contains(known, strings.ToUpper(args[0].symbol)) { // Scheme's symbols have no case
+	if len(args) != 1 || !slices.Contains(known, strings.ToUpper(args[0].symbol)) { // Scheme's symbols ignore case
 		return nil, fmt.Errorf("socket-domain takes one domain")
 	}
 	return func(t Target) bool { return strings.EqualFold(t.Name, args[0].symbol) }, nil
 }
 
-// compileRegex accepts only what profiles in the field use. A counted
-// repetition is not among it.
+// compileRegex accepts only what profiles in the field use, which excludes counted repetition.
 func compileRegex(args []value) (*regexp.Regexp, error) {
 	s, err := oneString(args)
 	if err != nil {
@@ -234,8 +231,8 @@ func network(side string, args []value) (func(Target) bool, error) {
 	}, nil
 }
 
-// unixSocket takes one path filter at most: only the first one is honoured,
-// so a second one is a mistake.
+// unixSocket accepts at most one path filter. macOS would ignore a second one, so that is a
+// mistake.
 func unixSocket(args []value) (func(Target) bool, error) {
 	if len(args) == 0 {
 		return func(t Target) bool { return t.Path != "" }, nil

@@ -12,8 +12,8 @@ const (
 
 // operation is one row of the table of operations.
 type operation struct {
-	parent  string  // what decides when no rule of its own does
-	allowed bool    // allowed by default under (version 1), whatever "default" says; parent is not asked
+	parent  string  // decides if no rule for this operation does
+	allowed bool    // allowed by default with (version 1), whatever "default" says; parent is not asked
 	class   class   // what its filters are about
 	since   Release // 0: all
 }
@@ -37,8 +37,8 @@ const (
 func child(parent string, c class) operation { return operation{parent: parent, class: c} }
 func open(c class) operation                 { return operation{allowed: true, class: c} }
 
-// operations is the model's table: names and parents are facts about macOS,
-// written down from what others read and measured.
+// operations is the model's table. Names and parents are facts about macOS, from what others
+// read and measured.
 var operations = map[string]operation{
 	"default": {class: onNothing},
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOracle holds what others measured or read on macOS. Each row says what
-// was seen; the model must answer the same.
+// TestOracle has what others measured or read on macOS. The model must answer the same as each
+// row.
 func TestOracle(t *testing.T) {
 	const v = "(version 1)"
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestRefused holds what the compiler of macOS was seen to refuse.
+// TestRefused has what macOS' compiler was seen to refuse.
 func TestRefused(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	for _, c := range []struct{ profile, want string }{
@@ -125,8 +125,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestStrings holds the reader to the escapes that exist. Text made with Go's
-// %q or with JSON reads as something else.
+// TestStrings checks that the reader knows only the escapes that exist. Text from Go's %q or
+// JSON reads as something else.
 func TestStrings(t *testing.T) {
 	for in, want := range map[string]string{
 		`"a\"b\\c"`:              `a"b\c`,

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// stringLimit is the longest literal in bytes that the reader takes.
+// stringLimit is the longest literal that the reader accepts, in bytes.
 const stringLimit = 255
 
 // A node is a read form: a list, a string, a symbol or a number.
@@ -34,7 +34,7 @@ type reader struct {
 	line int
 }
 
-// Read reads all forms of a text and gives their number. It executes nothing.
+// Read reads all forms of a text and returns their number. It executes nothing.
 func Read(src string) (int, error) {
 	ns, err := readAll(src)
 	return len(ns), err
@@ -56,8 +56,7 @@ func readAll(src string) ([]node, error) {
 	}
 }
 
-// skip passes over blanks and comments. A comment ends at a newline, and at
-// nothing else.
+// skip skips blanks and comments. A comment ends only at a newline.
 func (r *reader) skip() {
 	for r.pos < len(r.src) {
 		switch c := r.src[r.pos]; c {

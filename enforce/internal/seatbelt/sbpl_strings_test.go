@@ -18,8 +18,7 @@ func String(src string) (string, error) {
 	return v.text, err
 }
 
-// Strings reads a text and gives all its strings in order, with those that
-// string-append joins as one.
+// Strings returns all strings of a text in order. Those that string-append joins are one.
 func Strings(src string) ([]string, error) {
 	ns, err := readAll(src)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestTinyScheme has profiles read by TinyScheme, from which the interpreter
-// in macOS descends: it must read the same strings in the same order as the
-// reader of these tests, and come to the end.
+// TestTinyScheme lets TinyScheme, the ancestor of macOS' interpreter, read profiles. It must
+// read the same strings in the same order as the reader of these tests, and reach the end.
 func TestTinyScheme(t *testing.T) {
 	bin, err := exec.LookPath("tinyscheme") // the second reader of profiles
 	if err != nil {
@@ -54,8 +53,8 @@ func TestTinyScheme(t *testing.T) {
 	}
 }
 
-// tinyStrings runs a profile below definitions of its words that print every
-// string they get. Debian's build crashes with several files, so it is one.
+// tinyStrings runs a profile after definitions of its words that print every string they get.
+// Debian's build crashes with several files, so it is one file.
 func tinyStrings(t *testing.T, bin, text string) []string {
 	t.Helper()
 	var b strings.Builder

@@ -8,9 +8,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestMacTools asks the profile of the default policy, all of it from flags and
-// presets to the kernel's words, about what the tools of a Mac do: first of all
-// the shims of /usr/bin, with an Xcode that is not /Applications/Xcode.app.
+// TestMacTools asks the default policy's profile, made from flags and presets, about what the
+// tools of a Mac do, above all the shims in /usr/bin, with an Xcode that is not
+// /Applications/Xcode.app.
 func TestMacTools(t *testing.T) {
 	const xcode, temp = "/Applications/Xcode_16.4.app/Contents", "/private/var/folders/ab/cd/T/zsbx-7"
 	links := map[string]string{
@@ -91,7 +91,7 @@ func TestMacTools(t *testing.T) {
 			t.Errorf("%s on %s: %+v, want %v", c.op, c.path, d, c.want)
 		}
 	}
-	// With the whole home directory writable, and its name a link.
+	// The whole home directory is writable, and its name is a link.
 	wide := resolve(all...)
 	for p, want := range map[string]bool{
 		"/Volumes/D/me/Library/LaunchAgents/x.plist": false, "/Users/me/Library/LaunchAgents/x.plist": false, "/Volumes/D/me/Library/x.plist": true,

@@ -7,8 +7,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
-// TestTrackProfile: the profile of commands that are only tracked answers as the
-// full ones do, and shuts the doors that lead out of a session.
+// TestTrackProfile: the profile of commands that are only tracked gives the same answers as a
+// full one, and closes the doors out of a session.
 func TestTrackProfile(t *testing.T) {
 	for _, rel := range releases() {
 		p, err := Compile(trackProfile(t, "/Users/u"), rel, nil)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// checkProgram makes sure that every path through a program ends at a return,
-// as the kernel does when it installs one.
+// checkProgram checks that every path through a program ends at a return, as the kernel does
+// when it installs one.
 func checkProgram(t *testing.T, prog []Instruction) {
 	t.Helper()
 	for pc, in := range prog {
@@ -77,7 +77,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// op is an instruction that names the ops it goes to by their numbers.
+// op is an instruction that refers to other ops by number.
 type op struct {
 	code    uint16
 	k       uint32
@@ -132,7 +132,7 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// trail is a digest of what a program did to its accumulator.
+// trail returns a digest of what a program did to its accumulator.
 func trail(prog []Instruction, data [64]byte) (sum uint64) {
 	var acc uint32
 	for pc := 0; pc < len(prog); pc++ {
@@ -160,7 +160,7 @@ func trail(prog []Instruction, data [64]byte) (sum uint64) {
 	return sum
 }
 
-// opTrail is the same of what was written.
+// opTrail returns the same digest for ops.
 func opTrail(ops []op, data [64]byte) (sum uint64) {
 	var acc uint32
 	for i := 0; ; {

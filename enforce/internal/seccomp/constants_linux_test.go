@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConstants compares what this package repeats with what others say.
+// TestConstants compares this package's constants with those of others.
 func TestConstants(t *testing.T) {
 	for name, pair := range map[string][2]uint64{
 		"allow":      {ActAllow, unix.SECCOMP_RET_ALLOW},

@@ -9,7 +9,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// filters are all filters that a plan can hold, by name.
+// filters returns all filters that a plan can have, by name.
 func filters(t *testing.T, arch string) map[string]*Filter {
 	t.Helper()
 	out := make(map[string]*Filter)
@@ -32,7 +32,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 
 func arches() []string { return []string{"amd64", "arm64"} }
 
-// answerOf is Answer for a call that there is, which the program gives as well.
+// answerOf returns Answer for an existing call, and checks that the program gives the same.
 func answerOf(t *testing.T, f *Filter, call string, args ...uint64) string {
 	t.Helper()
 	var all [6]uint64
@@ -45,9 +45,8 @@ func answerOf(t *testing.T, f *Filter, call string, args ...uint64) string {
 	return actionName(got)
 }
 
-// TestFilterEveryNumber runs each filter on each number: what no decision
-// names is allowed, and needs no look at its arguments, so that the kernel
-// never runs the filter for it.
+// TestFilterEveryNumber runs each filter on each number. Calls without a decision are allowed
+// without a look at the arguments, so that the kernel never runs the filter for them.
 func TestFilterEveryNumber(t *testing.T) {
 	for _, arch := range arches() {
 		names := make(map[int]string)
@@ -83,8 +82,8 @@ func TestFilterEveryNumber(t *testing.T) {
 	}
 }
 
-// cached is the kernel's own shortcut (seccomp_is_const_allow): it runs the
-// filter with nothing but architecture and number.
+// cached is the kernel's own shortcut (seccomp_is_const_allow): it runs the filter with only
+// the architecture and the number.
 func cached(f *Filter, nr uint32) (action uint32, looked bool) {
 	var acc uint32
 	for pc := 0; ; pc++ {
@@ -134,12 +133,12 @@ func TestFilterArchitectures(t *testing.T) {
 	}
 }
 
-// high is what a program may put into the upper half of an int argument; the
-// kernel doesn't look at it.
+// high is what a program may put into the upper half of an int argument, which the kernel
+// ignores.
 const high = 0xdead_beef_0000_0000
 
-// said is a call and what a filter says to it.
-// signalsIn is the mode of the filters of these tests.
+// said is a call and a filter's answer. signalsIn returns the signal mode of these tests'
+// filters.
 func signalsIn(abi int) SignalMode {
 	switch abi {
 	case 2:
@@ -175,8 +174,8 @@ func TestFilterAnswers(t *testing.T) {
 	}
 }
 
-// TestFilterRulesApart makes sure that no call is named by two rules, of
-// which the second would do nothing.
+// TestFilterRulesApart checks that no two rules name the same call, since the second would have
+// no effect.
 func TestFilterRulesApart(t *testing.T) {
 	for _, arch := range arches() {
 		for name, f := range filters(t, arch) {
@@ -204,8 +203,7 @@ func TestFilterUnknownMachine(t *testing.T) {
 	}
 }
 
-// FuzzFilter runs every filter on any call: each ends with one of the answers
-// that are known.
+// FuzzFilter runs every filter on any call. Each run ends with a known answer.
 func FuzzFilter(f *testing.F) {
 	f.Add(uint32(0xc000003e), uint32(41), uint64(2), uint64(1), uint64(0), uint64(0))
 	f.Fuzz(func(t *testing.T, arch, nr uint32, a, b, c, d uint64) {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// machine runs a filter as the kernel does. It stands in for the kernel's
-// interpreter: it runs on every system, and for every machine.
+// machine runs a filter like the kernel's interpreter, on every system and for every machine.
 func machine(prog []Instruction, data [64]byte) (uint32, error) {
 	var acc uint32
 	for pc := 0; pc >= 0 && pc < len(prog); pc++ {
@@ -53,8 +52,8 @@ func pick(yes bool, in Instruction) uint8 {
 	return in.Jf
 }
 
-// TestProgramIsRules: what the kernel runs answers as the rules say, which are asked in its
-// place, to every call and to arguments near those that they name.
+// TestProgramIsRules: the program that the kernel runs gives the same answers as the rules, for
+// every call and for arguments near those in the rules.
 func TestProgramIsRules(t *testing.T) {
 	for _, arch := range arches() {
 		for name, f := range filters(t, arch) {

@@ -13,7 +13,7 @@ const testTag = "zsbx-4f1a0c52-8a5e-4c7f-9d8a-0123456789ab"
 
 func newTestLog() *Log { return NewLog(strings.TrimPrefix(testTag, "zsbx-"), testTag) }
 
-// logLine is a message of the kernel as "log stream --style ndjson" has it.
+// logLine returns a message of the kernel as in "log stream --style ndjson".
 func logLine(message string) string {
 	m, _ := json.Marshal(message)
 	return `{"traceID":7254516453012484,"eventMessage":` + strings.ReplaceAll(string(m), "/", `\/`) +
@@ -61,7 +61,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestLogOthers: what is not the kernel's, another session's, or zsbx's own questions.
+// TestLogOthers: messages that are not the kernel's, another session's, or about zsbx's own
+// questions are ignored.
 func TestLogOthers(t *testing.T) {
 	l := newTestLog()
 	good := "Sandbox: cat(1) deny(1) file-read-data /x\n" + testTag
@@ -75,7 +76,7 @@ func TestLogOthers(t *testing.T) {
 		logLine("Sandbox: cat deny(1) file-read-data /x\n" + testTag),
 		logLine("many duplicate reports for Sandbox: cat(1) deny(1) file-read-data /x\n" + testTag),
 		logLine("Sandbox: zsbx(1) deny(1) mach-lookup " + testTag + ".deny\n" + testTag),
-		strings.Replace(logLine(good), `"processID":0`, `"processID":17`, 1), // a program may log what it likes
+		strings.Replace(logLine(good), `"processID":0`, `"processID":17`, 1), // a program can log anything
 		strings.Replace(logLine(good), `"processID":0,`, "", 1),
 	} {
 		l.Line([]byte(line))

@@ -15,8 +15,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestInterpreter: a command may exchange its program while it is looked at. What is
-// there then is not waited for, and no link is followed but on the way.
+// TestInterpreter: a command may replace its program while it is read. The reader does not
+// block on the replacement, and follows no link at the end of the path.
 func TestInterpreter(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -54,7 +54,7 @@ func TestInterpreter(t *testing.T) {
 	}
 }
 
-// TestChangedProgram: what the command can change is looked at each time.
+// TestChangedProgram: a program that the command can change is read each time.
 func TestChangedProgram(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "script")
 	r := New(&answer.World{Filter: &seccomp.Filter{}}, false)
@@ -69,8 +69,8 @@ func TestChangedProgram(t *testing.T) {
 	}
 }
 
-// TestRemembered: a file that the command can't write is remembered by a name that it can't
-// have lead elsewhere, and only while it is there.
+// TestRemembered: a file that the command can't write is remembered by a name that the command
+// can't make lead elsewhere, and only while it exists.
 func TestRemembered(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -104,7 +104,7 @@ func TestRemembered(t *testing.T) {
 	os.MkdirAll(at("free/link/d"), 0o755)
 	os.WriteFile(at("free/link/f"), nil, 0o644)
 	os.WriteFile(at("free/link/d/f"), nil, 0o644)
-	os.WriteFile(at("fixed/late"), nil, 0o644) // by somebody outside
+	os.WriteFile(at("fixed/late"), nil, 0o644) // by a program outside
 	leads("free/link/f", "free/link/f", true)
 	leads("free/link/d/f", "free/link/d/f", true)
 	leads("fixed/late", "fixed/late", true)
@@ -122,8 +122,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestResolve: a path is followed as the kernel follows it, and what belongs to one
-// process is not remembered for another.
+// TestResolve: a path is followed as the kernel does, and one process's own files are not
+// remembered for another.
 func TestResolve(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -166,7 +166,7 @@ func TestResolve(t *testing.T) {
 	}
 	os.WriteFile(at("current"), nil, 0o644)
 	os.Symlink("d/f", at("next"))
-	for _, want := range []string{at("current"), at("d/f")} { // a link takes the place of a file: ln -sf, mv
+	for _, want := range []string{at("current"), at("d/f")} { // a link replaces a file: ln -sf, mv
 		l := look{r: r, proc: process(os.Getpid())}
 		if got, ok := l.find(cwd, at("current"), true); !ok || got.path != want {
 			t.Errorf("current: %+v, want %s", got, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// TestRefusals: what is told as one thing counts as proved only if each time was, and
-// what file modes refused first is no ordinary failure when the plan refuses it later.
+// TestRefusals: an entry counts as proved only if each of its refusals was. A refusal by the
+// plan is not ordinary because file modes refused the same before.
 func TestRefusals(t *testing.T) {
 	var r refusals
 	x := Refusal{Act: answer.Act{Op: answer.Open, Path: "/x"}, Errno: "EACCES", Proved: true, Count: 1}
@@ -27,8 +27,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsBound: what file modes refuse, as without a plan, leaves room for what the
-// plan refuses; more of that than is remembered is said.
+// TestRefusalsBound: ordinary refusals leave space for those by the plan. If there are more of
+// these than are remembered, the report says so.
 func TestRefusalsBound(t *testing.T) {
 	for _, ordinary := range []bool{true, false} {
 		var r refusals

@@ -13,7 +13,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// fakeLog is a program in log(1)'s place.
+// fakeLog returns a program that replaces log(1).
 func fakeLog(t *testing.T, script string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "log")
@@ -23,8 +23,8 @@ func fakeLog(t *testing.T, script string) string {
 	return name
 }
 
-// TestStream: what the log says a little late is in the report. On a busy machine it may
-// come too late.
+// TestStream: a line that the log prints a little late is in the report. On a busy machine it
+// may come too late.
 func TestStream(t *testing.T) {
 	if !testkit.Within(testkit.Patience, func() bool { return streamed(t) || t.Failed() }) {
 		t.Error("the late line is never in the report")
@@ -66,18 +66,18 @@ func streamed(t *testing.T) bool {
 	}
 	testkit.Eventually(t, "log ends", func() bool {
 		state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-		return len(state) == 0 || state[0] == 'Z' // process 1 may take minutes to collect it
+		return len(state) == 0 || state[0] == 'Z' // process 1 may take minutes to reap it
 	})
 	return len(got.Refusals) == 1
 }
 
-// starts starts a program in log(1)'s place, which may take it too long on a busy machine.
+// starts starts a program that replaces log(1). On a busy machine that may take too long.
 func starts(t *testing.T, s *Log, program string) {
 	t.Helper()
 	testkit.Eventually(t, "the log begins", func() bool { return s.Start(program) == nil })
 }
 
-// TestStreamFails: one that is not there, ends at once, or talks for ever.
+// TestStreamFails: log(1) is missing, ends at once, or prints for ever.
 func TestStreamFails(t *testing.T) {
 	for _, program := range []string{"/nonexistent/log", fakeLog(t, "exit 64")} {
 		testkit.Eventually(t, program+" fails at once", func() bool { // or so busy is the machine
