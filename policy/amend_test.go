@@ -35,8 +35,8 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendKeeps: whatever a file holds, what comes of it means both, and each of its
-// lines is still there, as far as it is not one that was added to.
+// TestAmendKeeps: whatever a file contains, the result means both, and each of its lines is still
+// there, except those that were added to.
 func TestAmendKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawPolicy(t, true), drawPolicy(t, true)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// allRules are the rules of a baseline, of all categories.
+// allRules returns the rules of a baseline, of all categories.
 func (p *Policy) allRules() []Rule {
 	s := p.FS.System
 	return append(append(append(append([]Rule{}, s.Executable...), s.ReadOnly...), s.ReadWrite...), p.FS.Rules...)

@@ -37,8 +37,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// realRules is a policy of n rules for existing files, a hundred in each
-// directory.
+// realRules returns a policy of n rules for existing files, a hundred in each directory.
 func realRules(b *testing.B, n int) *Policy {
 	dir := b.TempDir()
 	var paths []string
@@ -82,7 +81,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// BenchmarkMerge adds up what a usual run does: the baseline, presets, what was asked.
+// BenchmarkMerge merges what a usual run merges: the baseline, presets, and what was asked for.
 func BenchmarkMerge(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestDecodeAllErrors checks that one look is enough, and that a flood is cut.
+// TestDecodeAllErrors checks that all errors are found at once, and that too many are cut.
 func TestDecodeAllErrors(t *testing.T) {
 	_, err := Decode("p.toml", []byte("a = 1\n[net]\nconnect_tcp = [0, 1, 70000]\nallow = 1\n[fs]\nro = ['', 2]\n[x]\n"))
 	var es Errors
@@ -67,7 +67,7 @@ func TestDecodeLimits(t *testing.T) {
 	if _, err := Decode("p.toml", []byte(pad+"\n")); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
 		t.Errorf("%d bytes: %v", len(pad)+1, err)
 	}
-	// Many different keys must not cost the square of their number.
+	// The cost of many different keys must not grow with the square of their number.
 	var b strings.Builder
 	for i := range 60_000 {
 		fmt.Fprintf(&b, "k%d = 1\n", i)
@@ -81,8 +81,7 @@ func TestDecodeLimits(t *testing.T) {
 	}
 }
 
-// TestDecodeFile checks that nothing but a regular file is read, and that
-// nothing blocks.
+// TestDecodeFile checks that only a regular file is read, and that nothing blocks.
 func TestDecodeFile(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

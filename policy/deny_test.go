@@ -70,8 +70,8 @@ func TestResolveDeny(t *testing.T) {
 	}
 }
 
-// TestResolveCase checks that where case does not count, as on macOS, a path is spelled
-// as the file system spells it, whatever case it was written in.
+// TestResolveCase checks that if case does not matter, as on macOS, a path gets the spelling of the
+// file system, whatever case it was written in.
 func TestResolveCase(t *testing.T) {
 	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/.ssh/me": "file", "/Users/me/Src": "-> .ssh", "/Users/me/up": "-> .ssh/../.ssh/id", "/w/link": "-> /Users/me/.SSH", "/Users/me/u\u0308": "dir"})
 	exact := h.Lstat
@@ -85,7 +85,7 @@ func TestResolveCase(t *testing.T) {
 		}
 		return list, nil
 	}
-	h.Lstat = func(p string) (Stat, error) { // a volume that does not mind case
+	h.Lstat = func(p string) (Stat, error) { // a volume that ignores case
 		for dir := range names {
 			for _, n := range names[dir] {
 				full := strings.TrimSuffix(dir, "/") + "/" + n
@@ -142,7 +142,7 @@ func TestResolveCase(t *testing.T) {
 	if r := mustResolve(t, link, h); r.Paths[0].Path != "/Users/me/.ssh" || r.Deny[0].Pattern != "/Users/me/.ssh/id" {
 		t.Errorf("by a link it is %s, denied as %s", r.Paths[0].Path, r.Deny[0].Pattern)
 	}
-	// Case counts in a directory of a volume that does not mind it otherwise.
+	// Case matters in one directory of a volume that otherwise ignores it.
 	h.Lstat = func(p string) (Stat, error) {
 		if strings.EqualFold(p, "/users") || strings.HasPrefix(strings.ToLower(p), "/users/") {
 			p = "/Users" + p[len("/users"):]

@@ -47,7 +47,7 @@ func TestDetect(t *testing.T) {
 		var got []string
 		for _, n := range Detect(h, strings.Fields(tt.argv), false) {
 			if strings.HasSuffix(n.Value, toolsOnly) {
-				continue // what is on PATH: the test after this one
+				continue // what is on PATH is for the next test
 			}
 			got = append(got, n.Value)
 			if !strings.HasPrefix(n.Origin.Source, "detected by ") {
@@ -60,8 +60,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestDetectTools checks that toolchains on PATH can be run by commands that
-// are not theirs, and that nothing of them is writable.
+// TestDetectTools checks that commands can run other toolchains on PATH, and that nothing of these
+// is writable.
 func TestDetectTools(t *testing.T) {
 	h := diskHost(t)
 	h.Env = []string{"PATH=/usr/lib/ccache:" + h.Home + "/.pyenv/shims:" + h.Home + "/.nvm/versions/node/v20/bin:" + h.Home + "/.cargo/bin:/usr/bin"}
@@ -83,8 +83,8 @@ func TestDetectTools(t *testing.T) {
 	}
 }
 
-// TestDetectLooksOnly checks that a hostile working directory cannot make
-// detection read a file: FIFOs and devices stay untouched.
+// TestDetectLooksOnly checks that a hostile working directory can't make detection read a file:
+// FIFOs and devices are not touched.
 func TestDetectLooksOnly(t *testing.T) {
 	h := diskHost(t)
 	h.write(t, "Cargo.toml", "")

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// Generators of policies. Values are drawn from small sets, so that policies
-// meet in names and paths.
+// Generators of policies. Values are drawn from small sets, so that policies have names and paths
+// in common.
 
 func drawOrigin(t *rapid.T) Origin {
 	return Origin{Source: rapid.SampledFrom([]string{"a.toml", "b.toml", "--rw", "preset x"}).Draw(t, "source"), Line: rapid.IntRange(0, 99).Draw(t, "line"), Column: 1}
@@ -50,8 +50,7 @@ type category struct {
 	rules  *[]Rule
 }
 
-// categories lists System's lists with their names in a file and the access
-// that all rules in them have.
+// categories lists System's lists with their names in a file, and the access of all rules in them.
 func (s *System) categories() [3]category {
 	return [3]category{
 		{"executable", Read | Exec, &s.Executable},
@@ -60,7 +59,7 @@ func (s *System) categories() [3]category {
 	}
 }
 
-// drawPolicy draws a policy; deep says that it may have overrides.
+// drawPolicy draws a policy. With deep it may have overrides.
 func drawPolicy(t *rapid.T, deep bool) *Policy {
 	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}
 	p.FS.Rules = drawRules(t, "rules", Read, Read|Exec, Read|Write, Read|Write|Exec)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEnvironment has one column a mode: a variable is kept (+) or dropped
-// (-). Mode vars and the globs have tests of their own.
+// TestEnvironment has one column per mode: a variable is kept (+) or dropped (-). Mode vars and the
+// globs have their own tests.
 func TestEnvironment(t *testing.T) {
 	for _, tt := range []struct{ entry, scrubbed, sanitized, inherit string }{
 		{"PATH=/bin", "+", "+", "+"},

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// host is a small machine, so that the examples say the same everywhere. A
-// program takes ThisHost.
+// host is a small machine, so that the examples have the same output everywhere. Real programs use
+// ThisHost.
 func host() policy.Host {
 	files := map[string]fs.FileMode{
 		"/": fs.ModeDir, "/usr": fs.ModeDir, "/src": fs.ModeDir, "/src/app": fs.ModeDir, "/src/app/main.go": 0, "/home": fs.ModeDir, "/home/me": fs.ModeDir,

@@ -34,7 +34,7 @@ deny = ["**/.env", "~/.ssh", "hooks"]
 		{"/etc/new", Write, false, "no rule allows writing"},
 		{"/usr/bin/go", Read | Exec, true, `"rox /usr"`},
 		{"dir/go", Exec, true, "/usr/bin/go is allowed"},
-		{"dir/../bin/go", Exec, true, "/usr/bin/go is allowed"}, // as the kernel goes
+		{"dir/../bin/go", Exec, true, "/usr/bin/go is allowed"}, // ".." as in the kernel
 		{"out/x", Read, false, "no rule allows reading /data/x"},
 		{".env", Read, false, `/w/.env is denied by "**/.env" (p.toml:7:9)`},
 		{"sub/.env", Read, false, "is denied by"},

@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestForeignNames: a profile that is printed for another system has the names
-// that the user wrote, and none of this machine's.
+// TestForeignNames: a profile that is printed for another system has the names that the user
+// wrote, and none of this machine.
 func TestForeignNames(t *testing.T) {
 	here := fstest.MapFS{"aaa/x": {}, "srv/app/main.go": {}}
 	rel := func(p string) string {
@@ -47,8 +47,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestForeignDevices: devices are printed as a Mac would have them, which are
-// driven and not removed.
+// TestForeignDevices: devices are printed as on a Mac: they can be written, but not removed.
 func TestForeignDevices(t *testing.T) {
 	nowhere := func(string) (policy.Stat, error) { return policy.Stat{Mode: fs.ModeDir}, nil }
 	h := policy.Foreign(policy.Host{

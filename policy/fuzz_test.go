@@ -14,9 +14,9 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// checkDecoded checks what holds for every decoder and every input: the
-// policy is nil exactly when the error is not, errors have places in the
-// file, and what was read can be written and read again.
+// checkDecoded checks what is true for every decoder and every input: the policy is nil if and only
+// if there is an error, errors have places in the file, and what was read can be written and read
+// again.
 func checkDecoded(t *testing.T, data []byte, p *Policy, err error) {
 	if (p == nil) != (err != nil) {
 		t.Fatalf("policy %v, error %v", p, err)
@@ -56,7 +56,7 @@ func FuzzDecodeTOML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Decode("p.toml", data)
 		checkDecoded(t, data, p, err)
-		// Nothing may pass here that is no TOML for everybody else.
+		// Nothing may be accepted here that is not TOML for other programs.
 		var any map[string]any
 		if terr := toml.Unmarshal(data, &any); err == nil && terr != nil {
 			t.Fatalf("read what is no TOML: %v", terr)
@@ -78,8 +78,8 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
-// plainWalk is the walker's oracle: it keeps the names that are still to come
-// in one list, remembers nothing and counts links.
+// plainWalk is the walker's oracle: it has the names that are still to come in one list, remembers
+// nothing and counts links.
 func plainWalk(h Host, p string) (string, Stat, error) {
 	done, todo := []string{}, strings.Split(p, "/")
 	for links := 0; len(todo) > 0; {
@@ -121,9 +121,9 @@ func plainWalk(h Host, p string) (string, Stat, error) {
 	return real, st, err
 }
 
-// FuzzResolve checks what holds for every path and every file system with
-// symbolic links: a result is canonical, it is what a plain walk finds, it is
-// marked when it lies elsewhere than was written, and errors are Errors.
+// FuzzResolve checks what is true for every path and every file system with symbolic links: a
+// result is canonical, is what a plain walk finds, has links if it is not where it was written, and
+// errors are Errors.
 func FuzzResolve(f *testing.F) {
 	f.Add("a/b", "x", "/w/x", "..", "cwd")
 	f.Add("link/../b", "link", "/", "l2", "$A/x")
@@ -180,7 +180,7 @@ func FuzzResolve(f *testing.F) {
 				}
 			}
 		}
-		// Links may lead to names that nobody may write in a policy.
+		// Links may lead to names that are not allowed in a policy.
 		if r.Policy().EncodeTOML(io.Discard) == nil {
 			if _, err := r.Policy().Resolve(h); err != nil {
 				t.Fatalf("again: %v", err)

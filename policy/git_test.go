@@ -33,9 +33,8 @@ func (h *Host) fakeSubmodule(t *testing.T, super, name string) {
 	h.write(t, super+"/"+name+"/.git", "gitdir: ../.git/modules/"+name+"\n")
 }
 
-// rulesFor runs gitRules in a directory below the home directory with some
-// directories allowed, and writes the outcome as "access:path ..." relative
-// to the home directory.
+// rulesFor runs gitRules in a directory below the home directory, with some directories allowed. It
+// returns the rules as "access:path ...", relative to the home directory.
 func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
 	t.Helper()
 	here := *h
@@ -78,8 +77,8 @@ func TestGitRules(t *testing.T) {
 	}
 }
 
-// TestGitHostile has .git files that name what is not theirs: each is skipped
-// with a reason and opens nothing.
+// TestGitHostile has .git files that name what does not belong to them: each is skipped with a
+// reason and opens nothing.
 func TestGitHostile(t *testing.T) {
 	h := diskHost(t)
 	h.mkdirs(t, ".ssh", "fake/objects", "fake/refs")
@@ -92,9 +91,9 @@ func TestGitHostile(t *testing.T) {
 		"root":       "gitdir: /",
 		"ssh":        "gitdir: " + h.Home + "/.ssh",
 		"home":       "gitdir: " + h.Home,
-		"foreign":    "gitdir: " + h.Home + "/main/.git/worktrees/wt", // names wt, not us
+		"foreign":    "gitdir: " + h.Home + "/main/.git/worktrees/wt", // belongs to wt, not to this tree
 		"plain":      "gitdir: " + h.Home + "/main/.git",
-		"module":     "gitdir: " + h.Home + "/main/.git/modules/lib", // no repository around us
+		"module":     "gitdir: " + h.Home + "/main/.git/modules/lib", // no repository around this tree
 		"nohead":     "gitdir: " + h.Home + "/fake",
 		"missing":    "gitdir: /does/not/exist",
 		"empty":      "",
@@ -104,15 +103,14 @@ func TestGitHostile(t *testing.T) {
 		"nul":        "gitdir: /a\x00b",
 		"long":       "gitdir: /" + strings.Repeat("x", 5000),
 		"file":       "gitdir: " + h.Home + "/main/.git/HEAD",
-		"main/wrong": "gitdir: " + h.Home + "/other/.git/modules/lib", // another superproject's
-		"main/swap":  "gitdir: ../.git/modules/lib",                   // our superproject's, another tree's
+		"main/wrong": "gitdir: " + h.Home + "/other/.git/modules/lib", // of another superproject
+		"main/swap":  "gitdir: ../.git/modules/lib",                   // of this superproject, for another tree
 		"main/up":    "gitdir: ../.git/modules/../../..",
 	}
 	for dir, content := range pointers {
 		h.write(t, dir+"/.git", content+"\n")
 	}
-	// A worktree's directory below another name, whose common directory
-	// is not the one that it lies in.
+	// A worktree's directory below another name, whose common directory is not the one that it is in.
 	h.fakeWorktree(t, "main", "common", "common")
 	h.write(t, "main/.git/worktrees/common/commondir", h.Home+"/.ssh\n")
 	// A forged worktree inside a project, whose common directory would be
@@ -122,7 +120,7 @@ func TestGitHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.write(t, "forged/.git", "gitdir: w/worktrees/.ssh\n")
-	// .git itself a link, a directory of which git would follow.
+	// .git itself is a link to a directory, which git would follow.
 	h.mkdirs(t, "linked")
 	if err := os.Symlink(filepath.Join(h.Home, ".ssh"), filepath.Join(h.Home, "linked/.git")); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestGuardPresets(t *testing.T) {
 		{Read | Write | Exec, "cache", Read | Write | Exec},
 		{Read | Write, ".cargo/registry", Read | Write},
 		{Read | Write, "bin", Read},
-		{Read | Write | Exec, "tools", Read | Exec},          // holds tools/bin, which PATH names through a link
+		{Read | Write | Exec, "tools", Read | Exec},          // has tools/bin in it, which PATH names through a link
 		{Read | Write | Exec, "shims", Read | Exec},          // the link itself
 		{Read | Write | Exec, "tools/bin/prog", Read | Exec}, // a file in it
 		{Read | Write, "tools/lib", Read | Write},
@@ -36,11 +36,11 @@ func TestGuardPresets(t *testing.T) {
 		{Read | Write, "/usr", Read},
 		{Read, "/", dropped},
 		{Read, "", dropped},         // the home directory
-		{Read, "..", dropped},       // what holds it
+		{Read, "..", dropped},       // above the home directory
 		{Read, "evil/all", dropped}, // the same through a link
 		{Read, ".ssh", dropped},
 		{Read, "keys", dropped},
-		{Read, ".config", dropped}, // holds gh
+		{Read, ".config", dropped}, // has gh in it
 		{Read, ".npmrc", dropped},
 		{Read | Write, "work", dropped},
 		{Read | Write, "work/sub", dropped},
@@ -55,7 +55,7 @@ func TestGuardPresets(t *testing.T) {
 		if got != tt.want || len(skipped) == 0 != (got == tt.access) {
 			t.Errorf("%v on %q: got %v, want %v (skipped %v)", tt.access, tt.path, got, tt.want, skipped)
 		}
-		// Control: the same path in a user's own words is left alone.
+		// Control: the same path in a user's rule stays.
 		p.Rule.Origin.Source = "--rw"
 		if kept, skipped := guardOne(h, p); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
 			t.Errorf("%v on %q as --rw: %v, %v", tt.access, tt.path, kept, skipped)
@@ -70,8 +70,8 @@ func guardOne(h Host, p Path) ([]Path, []Skip) {
 	return r.Paths, r.Skipped
 }
 
-// TestGuardLinks has variables that name links in the project, which whoever
-// wrote the project, or a command before, points at what they like.
+// TestGuardLinks has variables that name links in the project. The project's authors, or an earlier
+// command, point them where they like.
 func TestGuardLinks(t *testing.T) {
 	h := diskHost(t)
 	h.mkdirs(t, "project", "other", "Documents", "dotfiles", "venvs/real")
@@ -95,8 +95,8 @@ func TestGuardLinks(t *testing.T) {
 	}{
 		{"project/.venv", "project", "", "Documents", false}, // the project's link
 		{"project/.venv", "project", "project", "Documents", false},
-		{"other/cache", "project", "", "Documents", true},       // nobody can change that one
-		{"other/cache", "project", "other", "Documents", false}, // now somebody can
+		{"other/cache", "project", "", "Documents", true},       // nobody can change this one
+		{"other/cache", "project", "other", "Documents", false}, // now a command can
 		{"venvs/link", "project", "", "venvs/real", true},
 		{"", "project", "", "dotfiles/gitconfig", true},
 		{"", "project", "", ".ssh/id", false}, // the baseline's ~/.bashrc
@@ -124,8 +124,7 @@ func TestGuardLinks(t *testing.T) {
 	}
 }
 
-// TestGuardLinkedHome checks that a home directory behind a link is known by
-// its real path.
+// TestGuardLinkedHome checks that a home directory behind a link is recognised by its real path.
 func TestGuardLinkedHome(t *testing.T) {
 	h := diskHost(t)
 	h.mkdirs(t, "real/.ssh", "real/cache")
@@ -141,8 +140,8 @@ func TestGuardLinkedHome(t *testing.T) {
 	}
 }
 
-// TestSecretPathsFollowVariables checks that moved directories take their
-// secrets' names along.
+// TestSecretPathsFollowVariables checks that a directory that a variable moves has its places of
+// secrets at the new place.
 func TestSecretPathsFollowVariables(t *testing.T) {
 	h := diskHost(t, "CARGO_HOME=/data/cargo", "XDG_CONFIG_HOME=/data/config")
 	g := h.newGuard(nil)
@@ -153,7 +152,7 @@ func TestSecretPathsFollowVariables(t *testing.T) {
 	}
 }
 
-// TestSecretsMoved: what a variable names is a place of secrets, in the home directory.
+// TestSecretsMoved: what a variable names in the home directory is a place of secrets.
 func TestSecretsMoved(t *testing.T) {
 	h := diskHost(t)
 	h.Env = append(h.Env, "GNUPGHOME="+h.Home+"/keys", "KUBECONFIG="+h.Home+"/k/one:/etc/kube:"+h.Home+"/k/two:rel", "HISTFILE=/dev/null", "NETRC="+h.Home)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHash pins what makes a difference and what does not.
+// TestHash checks what makes a difference and what does not.
 func TestHash(t *testing.T) {
 	a := mustTOML(t, "[fs]\nro = ['/a', '/b', '/a']\n[env]\nset = {X = '1'}\n[linux]\n")
 	b := mustTOML(t, "env.set.X = '1'\nfs.ro = [\n'/b', '/a']")
@@ -28,7 +28,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestHashData: where a preset says that links can't be made is part of what it means.
+// TestHashData: a preset's rule that forbids links has another hash.
 func TestHashData(t *testing.T) {
 	data := rules(Read|Write, "/a")
 	data.FS.Rules[0].Data = true

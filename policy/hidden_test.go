@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestHiddenCharacters: a file by whose look nobody can tell what it says is
-// refused, wherever such a character stands.
+// TestHiddenCharacters: a file that does not look like what it says is refused, wherever such a
+// character is.
 func TestHiddenCharacters(t *testing.T) {
 	for _, r := range []rune{
 		0x00AD, 0x034F, 0x061C, 0x115F, 0x180E, 0x200B, 0x200D, 0x200F, 0x2028, 0x2029, 0x202A, 0x202E, 0x2060, 0x2066, 0x2069,
@@ -32,7 +32,7 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 }
 
-// TestAnchorDenials: relative denials hold below a project's directory, too.
+// TestAnchorDenials: relative denials apply below a project's directory, too.
 func TestAnchorDenials(t *testing.T) {
 	p := mustTOML(t, "fs.deny = ['a', '**/b', './c', '/d', '~/e', 'cwd/f', '$HOME/g', '$$h']\nlinux.fs.deny = ['../i']")
 	p.AnchorDenials("/p[1]/$x")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// diskHost is a Host over the real file system with a home directory of its
-// own, which is also the directory that files are made in.
+// diskHost is a Host over the real file system with its own home directory, in which files are
+// made.
 func diskHost(t *testing.T, env ...string) Host {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -56,7 +56,7 @@ func (h *Host) mkdirs(t *testing.T, names ...string) {
 	}
 }
 
-// path is a Path as Resolve would make it from a preset's rule.
+// path returns a Path as Resolve would make it from a preset's rule.
 func (h *Host) path(t *testing.T, access Access, p string) Path {
 	t.Helper()
 	if !strings.HasPrefix(p, "/") {

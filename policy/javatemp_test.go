@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNameJavaTemp: the option is taken out and comes back in its place, and one of
-// the user's stays.
+// TestNameJavaTemp: the option is removed and comes back in its place, and an option of the user
+// stays.
 func TestNameJavaTemp(t *testing.T) {
 	option := javaOptions + "=" + javaTemp("/tmp/x")
 	env := []string{"HOME=/h", option, "TMPDIR=/tmp/x"}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPut: a key's values add up, a port or a limit that is none is left out, and lists
-// of ports are said all the same.
+// TestPut: a key's values add up, a wrong port or limit is left out, and an empty list of ports
+// still counts.
 func TestPut(t *testing.T) {
 	p := &Policy{}
 	from := Origin{Source: "--x"}

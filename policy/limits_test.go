@@ -26,7 +26,7 @@ func TestLimitsAll(t *testing.T) {
 	if sum.Limits != lifted {
 		t.Errorf("%+v", sum.Limits)
 	}
-	odd := Limits{Timeout: -1, MaxOutput: -1, Memory: -1, Pids: 1 << 40, CPU: 5} // no text says it, and nothing drops it
+	odd := Limits{Timeout: -1, MaxOutput: -1, Memory: -1, Pids: 1 << 40, CPU: 5} // no text can express these, and nothing drops them
 	if sum := Merge(&Policy{Limits: odd}); sum.Limits != odd {
 		t.Errorf("%+v", sum.Limits)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// TestListingLacks: what a file system may find by another spelling is not said to
-// be missing, nor what lies beyond the bound or in a directory that can't be read.
+// TestListingLacks: a name is not said to be missing if a file system may find it by another
+// spelling, if it is beyond the bound, or if the directory can't be read.
 func TestListingLacks(t *testing.T) {
 	var many []string
 	for i := range MaxListed + 1 {
@@ -53,8 +53,8 @@ func TestListingLacks(t *testing.T) {
 	}
 }
 
-// TestListAll: of a big directory, those that come first in it are looked at, and all are
-// there for patterns.
+// TestListAll: of a big directory the first entries are looked at, and all of them are there for
+// patterns.
 func TestListAll(t *testing.T) {
 	host := diskHost(t)
 	const size = 2 * MaxListed

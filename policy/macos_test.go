@@ -33,7 +33,7 @@ func macHost(files map[string]string, env ...string) Host {
 	return h
 }
 
-// tempValues are the variables of a resolved policy that name a directory.
+// tempValues returns the variables of a resolved policy that name a directory.
 func tempValues(r *Resolved, dirs ...string) map[string]string {
 	found := map[string]string{}
 	for _, e := range r.Env {
@@ -49,7 +49,7 @@ func tempValues(r *Resolved, dirs ...string) map[string]string {
 // place.
 func TestTemporaryFiles(t *testing.T) {
 	for _, c := range []struct {
-		os, dir, in string // in is how the variables spell dir
+		os, dir, in string // in is how the variables write dir
 		more        map[string]string
 		cache       string
 	}{
@@ -93,7 +93,7 @@ func TestTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestPrivateCache: only of a directory that lies right in a user's own.
+// TestPrivateCache: only for a directory directly in a user's own.
 func TestPrivateCache(t *testing.T) {
 	for in, want := range map[string]string{
 		"/private/var/folders/ab/cd/T/x": "/private/var/folders/ab/cd/C/x",
@@ -107,8 +107,8 @@ func TestPrivateCache(t *testing.T) {
 	}
 }
 
-// TestDeveloperDirectory: the whole Xcode that is selected, by whatever link or
-// variable, can be run; the others stay closed.
+// TestDeveloperDirectory: all of the selected Xcode can be run, whatever link or variable selects
+// it; others stay closed.
 func TestDeveloperDirectory(t *testing.T) {
 	const beta, other = "/Applications/Xcode_16.4.app/Contents", "/Applications/Xcode_26.app/Contents"
 	files := map[string]string{
@@ -143,14 +143,14 @@ func TestDeveloperDirectory(t *testing.T) {
 			t.Errorf("%s: beside Contents: %v", name, got)
 		}
 	}
-	// A user's own rule means what it says.
+	// A user's rule is not widened.
 	own := rules(Read|Exec, beta+"/Developer")
 	if r := mustResolve(t, own, macHost(files)); r.access(beta+"/Info.plist") != 0 {
 		t.Error("a rule of the user's was widened")
 	}
 }
 
-// TestRealHome: what the kernel calls the home directory.
+// TestRealHome: the home directory as the kernel has it.
 func TestRealHome(t *testing.T) {
 	h := macHost(map[string]string{"/Volumes/D/me/proj": "dir"})
 	lstat, readlink := h.Lstat, h.Readlink
@@ -176,7 +176,7 @@ func TestRealHome(t *testing.T) {
 	}
 }
 
-// TestJavaHome: the last JDK by name of the first place that has one.
+// TestJavaHome: the last JDK by name in the first place that has one.
 func TestJavaHome(t *testing.T) {
 	jvm := &Policy{Presets: []Named{{Value: "jvm:tools"}}}
 	value := func(h Host, p *Policy) string {
@@ -217,8 +217,8 @@ func TestJavaHome(t *testing.T) {
 	}
 }
 
-// TestMacTokens: with every preset at once, on a Mac where all that they name
-// exists, no file with a token is open and no program on PATH can be written.
+// TestMacTokens: with every preset at once, on a Mac that has everything that they name, no file
+// with a token is open, and no program on PATH can be written.
 func TestMacTokens(t *testing.T) {
 	h := macHost(nil)
 	h.Lstat = func(string) (Stat, error) { return Stat{Mode: fs.ModeDir | 0o755}, nil }

@@ -36,8 +36,8 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestNearDrawn compares with the distance by a table, of which each row comes of the two
-// before it.
+// TestNearDrawn compares with a distance that is computed by a table, each row from the two before
+// it.
 func TestNearDrawn(t *testing.T) {
 	distance := func(a, b string) int {
 		d := make([][]int, len(a)+1)

@@ -6,8 +6,8 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// TestPresetEnv checks that no preset asks for variables that scrubbed mode
-// never passes on: it would ask in vain, and the user would be warned of it.
+// TestPresetEnv checks that no preset asks for variables that scrubbed mode never passes on: that
+// would have no effect, and warn the user.
 func TestPresetEnv(t *testing.T) {
 	for _, info := range Presets() {
 		p, err := Preset(info.Name)

@@ -9,8 +9,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestPresetsDocs checks that the generated half of docs/presets.md is what
-// the presets say; with -update it writes it.
+// TestPresetsDocs checks that the generated half of docs/presets.md is what the presets say. With
+// -update it writes that half.
 func TestPresetsDocs(t *testing.T) {
 	const file, mark = "../docs/presets.md", "do not edit below -->\n"
 	data, err := os.ReadFile(file)

@@ -2,13 +2,12 @@ package policy
 
 import "slices"
 
-// outside answers, for a path that presets make writable, what programs
-// outside read, execute or trust of it, and when. A test asks for an answer to
-// each; nothing reads the table while a command is started.
+// outside answers, for a path that presets make writable, what programs outside read, execute or
+// trust there, and when. A test requires an answer for each path; nothing else uses the table.
 type outside struct {
 	paths []string // as the presets have them
 	trust string
-	own   string // the flags that give a command a cache of its own instead; "" where none is needed
+	own   string // the flags that give a command its own cache instead; "" if none is needed
 }
 
 // outsideTable is the whole table.
@@ -16,9 +15,9 @@ func outsideTable() []outside {
 	return slices.Concat(outsideNative(), outsideJVM(), outsideScripts(), outsideAgents())
 }
 
-// outsideAgents is the part for coding agents. Their logins are not in it: another
-// account's, put there by a command, would bring an organization's settings, hooks
-// included, to the agent outside.
+// outsideAgents is the part for coding agents. Their logins are not in it: if a command could put
+// another account's login there, that account's organization could send settings, with hooks, to
+// the agent outside.
 func outsideAgents() []outside {
 	return []outside{
 		{
@@ -145,7 +144,7 @@ func outsideScripts() []outside {
 	}
 }
 
-// outsideOf is the answer for a path of a preset, nil for none.
+// outsideOf returns the answer for a path of a preset, or nil.
 func outsideOf(p string) *outside {
 	table := outsideTable()
 	for i := range table {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPresetFiles checks that the table and the embedded files name the same
-// presets, that each file decodes, and that no rule is anything but optional.
+// TestPresetFiles checks that the table and the embedded files name the same presets, that each
+// file decodes, and that all rules are optional.
 func TestPresetFiles(t *testing.T) {
 	var files []string
 	err := fs.WalkDir(presetFiles, ".", func(p string, d fs.DirEntry, err error) error {
@@ -46,8 +46,8 @@ func TestPresetFiles(t *testing.T) {
 	}
 }
 
-// TestPresetCreate checks that only what is writable is made, and that paths, names
-// and values are such as a policy file may have.
+// TestPresetCreate checks that only what is writable is made, and that paths, names and values are
+// valid in a policy file.
 func TestPresetCreate(t *testing.T) {
 	for _, info := range Presets() {
 		p, err := Preset(info.Name)
@@ -85,8 +85,8 @@ func TestPresetCreate(t *testing.T) {
 	}
 }
 
-// TestPresetsOutside asks for an answer, for every path that a preset makes
-// writable, to what programs outside make of it; and that no answer is stale.
+// TestPresetsOutside requires an answer, for every path that a preset makes writable, to what
+// programs outside do with it, and checks that no answer is stale.
 func TestPresetsOutside(t *testing.T) {
 	writable := make(map[string]bool)
 	for _, info := range Presets() {
@@ -115,8 +115,8 @@ func TestPresetsOutside(t *testing.T) {
 	}
 }
 
-// TestOwnFlags follows the flags of the table that give a command caches of its
-// own: the shared cache is not writable any more, and the own one is.
+// TestOwnFlags uses the flags of the table that give a command its own caches: then the shared
+// cache is not writable, and its own is.
 func TestOwnFlags(t *testing.T) {
 	for _, o := range outsideTable() {
 		_, flag, ok := strings.Cut(o.own, `--env `)

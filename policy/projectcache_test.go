@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOwnCache checks that the variables of programs that others start lead to
-// a cache of the working directory's own, and nowhere where there can be none.
+// TestOwnCache checks that the variables of programs that others start lead to a cache of the
+// working directory, or nowhere if there can be none.
 func TestOwnCache(t *testing.T) {
 	node, err := Preset("node")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestOwnCache(t *testing.T) {
 		t.Errorf("two projects have %s", r.Cache)
 	}
 
-	// A user's word counts, and moves what is shared.
+	// A user's setting counts, and moves what is shared.
 	user := &Policy{Env: Env{Set: []Named{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
 	r = resolve(h, user)
 	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", h.Dir + "/c/_cacache", false}) {
@@ -68,8 +68,8 @@ func TestOwnCache(t *testing.T) {
 	}
 }
 
-// TestAgentsCache checks that a coding agent's cache is its own, in a place of secrets:
-// no tool's preset opens it, and no rule for the home directory does.
+// TestAgentsCache checks that a coding agent has its own cache, in a place of secrets, which no
+// tool's preset and no rule for the home directory opens.
 func TestAgentsCache(t *testing.T) {
 	h := diskHost(t)
 	h.mkdirs(t, "p", ".cache/zsbx-agents/x")

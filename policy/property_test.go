@@ -10,9 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMergeKeeps checks that merging loses no rule, no denial, no port and no
-// name, keeps order and origins, lets the later scalar win, and leaves its
-// arguments alone.
+// TestMergeKeeps checks that merging loses no rule, denial, port or name, keeps order and origins,
+// lets later single values win, and does not change its arguments.
 func TestMergeKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawPolicy(t, true), drawPolicy(t, true)
@@ -74,8 +73,8 @@ func TestMergeKeeps(t *testing.T) {
 	})
 }
 
-// TestMergeOverrides checks for each system that the later policy's scalars
-// win, wherever in the two files they stand.
+// TestMergeOverrides checks for each system that the later policy's single values win, wherever
+// they are in the two files.
 func TestMergeOverrides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawPolicy(t, true), drawPolicy(t, true)
@@ -119,8 +118,8 @@ func TestMergeOverrides(t *testing.T) {
 	})
 }
 
-// TestMergeAssociates checks that it does not matter in which steps policies
-// are merged, for what they mean on each system.
+// TestMergeAssociates checks that the grouping in which policies are merged does not change what
+// they mean on each system.
 func TestMergeAssociates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawPolicy(t, true), drawPolicy(t, true), drawPolicy(t, true)
@@ -134,8 +133,7 @@ func TestMergeAssociates(t *testing.T) {
 	})
 }
 
-// TestEncodeRoundTrip checks that what is written means the same when it is
-// read, in both formats.
+// TestEncodeRoundTrip checks that a written policy means the same when it is read, in both formats.
 func TestEncodeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t, true)
@@ -164,8 +162,8 @@ func TestEncodeRoundTrip(t *testing.T) {
 	})
 }
 
-// TestResolvedRoundTrip checks that a resolved policy that is written and
-// read again resolves to the same on the same machine.
+// TestResolvedRoundTrip checks that a resolved policy, written and read again, resolves to the same
+// on the same machine.
 func TestResolvedRoundTrip(t *testing.T) {
 	h := tableHost(map[string]string{
 		"/etc": "dir", "/usr/bin": "dir", "/home/u/x": "file", "/home/u/y": "dir", "/home/u/z": "-> y", "/ü \"q\" \\ '": "dir",

@@ -47,7 +47,7 @@ func TestResolvePaths(t *testing.T) {
 		{"${NOPE:-~/.config}/git", "/home/u/.config/git", ""},
 		{"${EMPTY:-/big}/cache", "/big/cache", ""},
 		{"${CACHE:-~/x}", "/big/cache", ""},
-		{"${REL:-/big}/cache", "/big/cache", ""}, // a default is for directories: a value that is none counts as unset
+		{"${REL:-/big}/cache", "/big/cache", ""}, // defaults are for directories: another value counts as unset
 		{"link", "/data/real", "/w/link"},
 		{"link/x", "/data/real/x", "/w/link"},
 		{"link/../src", "/w/src", ""}, // lexically
@@ -84,9 +84,8 @@ func TestResolvePaths(t *testing.T) {
 	}
 }
 
-// TestResolveErrors checks the message for each path that is no good, all in
-// one error, and that an optional rule is skipped instead, where the machine
-// is the reason.
+// TestResolveErrors checks the message for each wrong path, all in one error, and that an optional
+// rule is skipped instead if the machine is the reason.
 func TestResolveErrors(t *testing.T) {
 	h := tableHost(map[string]string{
 		"/w/file": "file", "/w/loop": "-> loop", "/w/a": "-> b", "/w/b": "-> a/x", "/w/gone": "-> /nowhere/x",
@@ -158,7 +157,7 @@ func TestResolveErrors(t *testing.T) {
 	if _, err := rules(Read, "nope", "/", "", "loop").Resolve(h); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("not all three errors at once: %v", err)
 	}
-	// A chain of forty links is one that the kernel follows.
+	// The kernel follows a chain of forty links.
 	if r, err := rules(Read, "/chain/20").Resolve(h); err != nil || r.Paths[0].Path != "/chain/60" {
 		t.Errorf("forty links: %v", err)
 	}
@@ -224,8 +223,8 @@ func TestResolveTooMany(t *testing.T) {
 	}
 }
 
-// TestResolveSystems checks that one system's overrides hold on it alone, and
-// that what is said later for all systems overrides them.
+// TestResolveSystems checks that overrides for one system apply only to it, and that what a later
+// policy says for all systems overrides them.
 func TestResolveSystems(t *testing.T) {
 	user := mustTOML(t, `
 [fs]

@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokenFiles are files with keys, tokens and passwords that are known to be
-// kept in home directories.
+// tokenFiles are files with keys, tokens and passwords that are known to be in home directories.
 func tokenFiles() []string {
 	return []string{
 		".ssh/id_ed25519", ".ssh/config", ".gnupg/private-keys-v1.d/x.key", ".netrc", ".git-credentials", ".config/git/credentials",
@@ -29,8 +28,8 @@ func tokenFiles() []string {
 	}
 }
 
-// homeWithEverything makes a home directory in which every directory exists
-// that any preset names, and all token files.
+// homeWithEverything makes a home directory with every directory that any preset names, and all
+// token files.
 func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 	h := diskHost(t, env...)
 	all := []*Policy{Baseline("linux")}
@@ -55,7 +54,7 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 	return h, Merge(all...)
 }
 
-// access is what the resolved rules allow on a canonical path.
+// access returns what the resolved rules allow on a canonical path.
 func (r *Resolved) access(p string) Access {
 	var sum Access
 	for i := range r.Paths {
@@ -100,8 +99,8 @@ func TestNoTokenReadable(t *testing.T) {
 	}
 }
 
-// TestPresetsProperty sets several variables at once to whatever there is in a
-// home directory, with some of it on PATH.
+// TestPresetsProperty sets several variables at once to anything in a home directory, with some of
+// it on PATH.
 func TestPresetsProperty(t *testing.T) {
 	h, p := homeWithEverything(t)
 	places := []string{"/", "/usr", "relative", "$HOME", "$HOME/", "$HOME/..", "$HOME/.ssh", "$HOME/.config", "$HOME/.local/share", "$HOME/.cargo",
@@ -153,9 +152,8 @@ func relocations() []string {
 		"GEM_HOME", "BUNDLE_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CCACHE_DIR", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "MISE_DATA_DIR"}
 }
 
-// TestNothingOnPATHWritable puts every directory with programs on PATH that
-// any preset knows, and checks that nothing in them can be written with all
-// presets on.
+// TestNothingOnPATHWritable puts every directory with programs that any preset knows on PATH, and
+// checks that with all presets on, nothing in them can be written.
 func TestNothingOnPATHWritable(t *testing.T) {
 	h, p := homeWithEverything(t)
 	dirs := []string{
@@ -192,8 +190,8 @@ func TestNothingOnPATHWritable(t *testing.T) {
 	}
 }
 
-// TestCreate checks which directories are asked for in an empty home
-// directory, and that a variable cannot ask for them in a place of secrets.
+// TestCreate checks which directories are to be made in an empty home directory, and that a
+// variable can't move them into a place of secrets.
 func TestCreate(t *testing.T) {
 	p, err := Preset("go")
 	if err != nil {
@@ -221,9 +219,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestBaselineSecrets: a home directory below /opt, and a tool's below /usr, lie in what
-// the baseline opens; the places of secrets there stay closed, without a word. The
-// controls: other files there are open, and so is a place that a user's rule names.
+// TestBaselineSecrets: a home directory below /opt, and a tool's below /usr, are in what the
+// baseline opens. The places of secrets there stay closed, without a message. The controls: other
+// files there are open, and so is a place that a user's rule names.
 func TestBaselineSecrets(t *testing.T) {
 	h := tableHost(map[string]string{
 		"/opt/u/.ssh/id": "file", "/opt/u/notes": "file", "/usr/cargo/credentials.toml": "file", "/usr/cargo/config.toml": "file",
@@ -247,8 +245,8 @@ func TestBaselineSecrets(t *testing.T) {
 	}
 }
 
-// TestSparedOwn: a rule for the home directory leaves zsbx's own state closed without a
-// word, and proposes to open no more than the user's places.
+// TestSparedOwn: a rule for the home directory leaves zsbx's own state closed without a message,
+// and only the user's places are proposed.
 func TestSparedOwn(t *testing.T) {
 	files := map[string]string{"/home/u/.local/state/zsbx/last": "file"}
 	for want, more := range map[string]string{"": "/home/u/notes", "test:1:1: ~/.ssh: closed; --ro ~/.ssh opens it": "/home/u/.ssh/id"} {
@@ -261,8 +259,8 @@ func TestSparedOwn(t *testing.T) {
 	}
 }
 
-// TestUnwiseHomeless: without a home directory nothing is known of tokens there, and
-// no rule is unwise for them. The control: with one the place of a token is.
+// TestUnwiseHomeless: without a home directory nothing is known about tokens there, and no rule is
+// unwise because of them. The control: with one, the place of a token is.
 func TestUnwiseHomeless(t *testing.T) {
 	for _, home := range []string{"/home/u", ""} {
 		h := tableHost(map[string]string{"/data": "dir", "/home/u/anaconda3/pip.conf": "file"})

@@ -46,8 +46,8 @@ func treeSecrets() map[string]string {
 	}
 }
 
-// TestSecretsInTrees checks that tokens in directories that presets open are
-// closed, and the programs beside them are not.
+// TestSecretsInTrees checks that tokens in directories that presets open are closed, and that the
+// programs beside them are not.
 func TestSecretsInTrees(t *testing.T) {
 	h := diskHost(t)
 	all := []*Policy{Baseline("linux")}
@@ -76,7 +76,7 @@ func TestSecretsInTrees(t *testing.T) {
 			t.Errorf("control: %s: %s", neighbour, v.Reason)
 		}
 	}
-	// Control: whoever opens one, or the directory, has it.
+	// Control: a user who opens one, or the directory, has it.
 	for _, open := range []string{".nvm", ".nvm/versions/node/v22.1.0/etc/npmrc"} {
 		user := &Policy{FS: FS{Rules: []Rule{{Path: "~/" + open, Access: Read, Origin: Origin{Source: "--ro"}}}}}
 		r, err := Merge(append(all, user)...).Resolve(h)
@@ -89,7 +89,7 @@ func TestSecretsInTrees(t *testing.T) {
 	}
 }
 
-// TestMacSecretsInTrees is TestSecretsInTrees for what lies elsewhere on a Mac.
+// TestMacSecretsInTrees is TestSecretsInTrees for what is elsewhere on a Mac.
 func TestMacSecretsInTrees(t *testing.T) {
 	h := diskHost(t)
 	h.OS = "macos"
@@ -123,8 +123,8 @@ func TestMacSecretsInTrees(t *testing.T) {
 	}
 }
 
-// TestSecretsHitNoPreset checks that no place of secrets takes away what a
-// preset or the baseline opens, with the variables unset.
+// TestSecretsHitNoPreset checks that no place of secrets closes what a preset or the baseline
+// opens, with the variables unset.
 func TestSecretsHitNoPreset(t *testing.T) {
 	h, p := homeWithEverything(t)
 	h.Env = []string{"PATH=/usr/bin"}
@@ -139,8 +139,8 @@ func TestSecretsHitNoPreset(t *testing.T) {
 	}
 }
 
-// TestSecretTable checks the table: its names are written once for each base, and
-// the look-up finds what lies in, at and above each.
+// TestSecretTable checks the table: its names occur once for each base, and the look-up finds what
+// is in, at and above each.
 func TestSecretTable(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, g := range tables.Secrets {

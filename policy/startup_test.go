@@ -38,8 +38,7 @@ func TestRelocations(t *testing.T) {
 			}
 		}
 	}
-	// What is not such a place stays writable, and so does each of them when
-	// the user asks for it.
+	// Other paths stay writable, and so does each of these if the user asks for it.
 	for _, value := range []string{h.Home + "/caches/own", h.Home + "/project/.cache"} {
 		h.Env = []string{"GOCACHE=" + value, "PATH=/usr/bin"}
 		if r, err := p.Resolve(h); err != nil || r.access(value)&Write == 0 {

@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// tableHost is a Host over a table of files: "dir", "file", "socket", "fifo",
-// "device", "locked" for what may not be looked at, or "-> target" for a
-// symbolic link. The directories above them exist. Its working directory is
-// /w, its home directory /home/u.
+// tableHost is a Host over a table of files: "dir", "file", "socket", "fifo", "device", "locked"
+// for what may not be looked at, or "-> target" for a symbolic link. The directories above them
+// exist. Its working directory is /w, and its home directory /home/u.
 func tableHost(files map[string]string) Host {
 	all := map[string]string{"/": "dir", "/w": "dir", "/home": "dir", "/home/u": "dir"}
 	for p, kind := range files {

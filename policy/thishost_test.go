@@ -45,8 +45,8 @@ func TestHostIn(t *testing.T) {
 	}
 }
 
-// TestHostDeleted checks that a working directory that is gone is an error of
-// its own, and that another one can be named all the same.
+// TestHostDeleted checks that a deleted working directory has its own error, and that another
+// directory can still be named.
 func TestHostDeleted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o755); err != nil {

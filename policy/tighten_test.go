@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTightens checks the promise of OnlyTightens: put over any base, such a
-// policy gives no access, port or variable that the base did not give.
+// TestTightens checks the promise of OnlyTightens: merged over any base, such a policy gives no
+// access, port or variable that the base did not give.
 func TestTightens(t *testing.T) {
 	h := tableHost(map[string]string{"/etc": "dir", "/usr/bin": "dir", "/home/u/x": "file", "/home/u/y": "dir", "/a$b": "dir", "/run/x": "socket", "/home/u/s": "socket", "/home/u/z": "dir", "/w/link": "-> /etc", "/ü \"q\" \\ '": "dir"})
 	h.Env = append(h.Env, "A=a", "CARGO_X=1", "OTHER=1", "LD_PRELOAD=/x", "MY_TOKEN=1")
@@ -16,7 +16,7 @@ func TestTightens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base, p := drawPolicy(t, true), drawPolicy(t, true)
 		for _, b := range []*Policy{base, base.Linux, base.MacOS} {
-			if b != nil && b.Net.Allow.Value != "" { // flags are merged later, and none can be overridden
+			if b != nil && b.Net.Allow.Value != "" { // flags are merged later, and nothing overrides them
 				b.Net.Allow.Origin = Origin{Source: "user.toml"}
 			}
 		}
@@ -76,7 +76,7 @@ func TestTightens(t *testing.T) {
 			t.Fatalf("the audit log is %+v, %v and then %+v, %v", log, err, then, err2)
 		}
 	})
-	if tight == 0 && !testing.Short() { // of few policies none may tighten
+	if tight == 0 && !testing.Short() { // of a few policies perhaps none tightens
 		t.Error("no policy that tightens was drawn")
 	}
 }
@@ -129,5 +129,5 @@ func TestTightensTable(t *testing.T) {
 	}
 }
 
-// longer compares limits, of which 0 is none.
+// longer compares limits, of which 0 is no limit.
 func longer(limit, than int64) bool { return than != 0 && (limit == 0 || limit > than) }

@@ -33,8 +33,8 @@ func readLines(t *testing.T, dir string) (lines []AuditLine, damaged int) {
 	return lines, damaged
 }
 
-// TestAuditLine: what is written is read back, whatever bytes a command line has, and
-// is one line.
+// TestAuditLine: what is written can be read back, whatever bytes a command line has, and is one
+// line.
 func TestAuditLine(t *testing.T) {
 	dir := t.TempDir()
 	os.Chmod(dir, 0o700)
@@ -53,7 +53,7 @@ func TestAuditLine(t *testing.T) {
 	if damaged != 0 || len(got) != 3 || !reflect.DeepEqual(&got[0], want) || !reflect.DeepEqual(&got[1], end) || got[2].Command[0] != "\uFFFD" {
 		t.Errorf("got %+v, %d damaged", got, damaged)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "2026-03-28.jsonl")) // the day of UTC
+	data, err := os.ReadFile(filepath.Join(dir, "2026-03-28.jsonl")) // the day in UTC
 	if err != nil || strings.Count(string(data), "\n") != 3 || strings.ContainsAny(string(data), "\x1b\u0085") {
 		t.Errorf("%q, %v", data, err)
 	}
@@ -87,8 +87,8 @@ func TestAuditConcurrent(t *testing.T) {
 	}
 }
 
-// TestAuditDays: a clock that goes back writes to the earlier file; a change of the
-// local time changes nothing; old files go with the first line of a day.
+// TestAuditDays: if the clock goes back, the earlier file is written. A change of the local time
+// changes nothing. The first line of a day removes old files.
 func TestAuditDays(t *testing.T) {
 	dir := t.TempDir()
 	os.Chmod(dir, 0o700)
@@ -125,7 +125,7 @@ func TestAuditDays(t *testing.T) {
 	}
 }
 
-// TestAuditTorn: a line that a full disk cut costs itself alone.
+// TestAuditTorn: if a full disk cuts off a line, only that line is lost.
 func TestAuditTorn(t *testing.T) {
 	dir, at := t.TempDir(), time.Now()
 	os.Chmod(dir, 0o700)
@@ -187,7 +187,7 @@ func TestAuditRedact(t *testing.T) {
 	}
 }
 
-// TestAuditForeign: nothing is written through a link, nor where others may write.
+// TestAuditForeign: nothing is written through a link, or where others may write.
 func TestAuditForeign(t *testing.T) {
 	dir := t.TempDir()
 	to, link := filepath.Join(dir, "to"), filepath.Join(dir, "link")

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestEmbed builds the program of docs/embed.md and runs it: it confines, and what
-// the command could do without it; the exit status passes through; and of what the
-// command left running nothing is there at the end.
+// TestEmbed builds the program of docs/embed.md and runs it. It confines the command, which could
+// do these acts without it. It passes on the exit status, and nothing that the command left
+// running is there at the end.
 func TestEmbed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a program")
@@ -28,7 +28,7 @@ func TestEmbed(t *testing.T) {
 	}
 	if out, err := exec.Command("go", "build", "-o", embed, "./testdata/embed").CombinedOutput(); err != nil {
 		if os.Getuid() != 0 {
-			t.Skipf("go build: %v: %s", err, out) // an ordinary user may have no module cache; root's run holds it
+			t.Skipf("go build: %v: %s", err, out) // an ordinary user may have no module cache; as root the test runs
 		}
 		t.Fatalf("go build: %v: %s", err, out)
 	}

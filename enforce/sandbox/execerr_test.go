@@ -58,7 +58,7 @@ func TestExecParts(t *testing.T) {
 	}
 }
 
-// planFor is a plan that lets one file be read and executed.
+// planFor returns a plan that lets one file be read and executed.
 func planFor(t *testing.T, file string) *enforce.Plan {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -73,8 +73,8 @@ func planFor(t *testing.T, file string) *enforce.Plan {
 	return &enforce.Plan{Policy: r}
 }
 
-// TestExplainOvertaken: who else removed something is a guess, and what the kernel said
-// stands before it.
+// TestExplainOvertaken: that another program removed something is a guess. It comes after what the
+// kernel said.
 func TestExplainOvertaken(t *testing.T) {
 	se := &fork.StepError{Stage: fork.StageBefore, Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.EINVAL}
 	err := (&Command{}).explainStart(se, "/bin/sh")
@@ -83,8 +83,8 @@ func TestExplainOvertaken(t *testing.T) {
 	}
 }
 
-// TestExplainSetuid: on macOS no sandbox lets a set-user-ID program be executed, which
-// check says beforehand.
+// TestExplainSetuid: on macOS no sandbox lets a set-user-ID program be executed, and check says so
+// beforehand.
 func TestExplainSetuid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prog")
 	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
@@ -111,8 +111,8 @@ func TestExplainSetuid(t *testing.T) {
 	}
 }
 
-// TestExplainCapabilities: where the kernel refuses a program since its file has
-// capabilities, that is said, and of no other program.
+// TestExplainCapabilities: if the kernel refuses a program because its file has capabilities, the
+// error says so, and it does so for no other program.
 func TestExplainCapabilities(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prog")
 	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
@@ -129,7 +129,7 @@ func TestExplainCapabilities(t *testing.T) {
 	if _, e := explainExec(plan, file, syscall.EPERM); !strings.Contains(e.Error(), "getcap") {
 		t.Errorf("with: %v", e)
 	}
-	// check says it beforehand, where the program would not start
+	// check says so beforehand, if the program would not start
 	plan.DropCapabilities = 1 << 13
 	if _, e := explainExec(plan, file, 0); e != nil {
 		t.Errorf("of one that starts without: %v", e)

@@ -37,13 +37,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// noGroupsEnv is "refuse" where this program is to have the kernel refuse to put
-// processes into control groups, but not the groups to be made, which is how the
-// tracker is probed.
+// noGroupsEnv is "refuse" if this program is to make the kernel refuse to put processes into
+// control groups. Groups can still be made, which is how the tracker is probed.
 const noGroupsEnv = "ZSBX_TEST_GROUPS"
 
-// refuseGroups refuses this process writes of one byte, which nothing else in it
-// makes: see seccomp(2).
+// refuseGroups makes writes of one byte fail in this process, which nothing else in it makes: see
+// seccomp(2).
 func refuseGroups() {
 	jump := func(k uint32, no uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: no}
@@ -58,7 +57,7 @@ func refuseGroups() {
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                    // SECCOMP_RET_ALLOW
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread() // which no_new_privs is for
+	runtime.LockOSThread() // for no_new_privs
 	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	const tsync = 1 // SECCOMP_FILTER_FLAG_TSYNC
@@ -67,9 +66,8 @@ func refuseGroups() {
 	}
 }
 
-// place makes a working directory, with a home directory and a store of sessions of
-// the test's own, and a policy that lets the directory be written, which can't be
-// kept without Landlock.
+// place makes a working directory, with a home directory and a store of sessions for the test, and
+// a policy that lets the directory be written. Without Landlock that policy can't be enforced.
 func place(t *testing.T) (dir string, p *policy.Policy) {
 	t.Helper()
 	caps := enforce.Probe()
@@ -89,7 +87,7 @@ func place(t *testing.T) (dir string, p *policy.Policy) {
 	return dir, policy.Merge(policy.Baseline("linux"), &policy.Policy{FS: policy.FS{Rules: []policy.Rule{rule}}})
 }
 
-// shell are the options for a script of sh(1).
+// shell returns the options for a script of sh(1).
 func shell(script string) sandbox.Options {
 	return sandbox.Options{Args: []string{"sh", "-c", script}}
 }
@@ -114,7 +112,7 @@ func isGone(pid int) bool {
 	})
 }
 
-// TestStandardIO: readers and writers that are no files.
+// TestStandardIO: readers and writers that are not files.
 func TestStandardIO(t *testing.T) {
 	_, p := place(t)
 	var out, both bytes.Buffer
@@ -142,8 +140,7 @@ func TestStandardIO(t *testing.T) {
 	noSessions(t)
 }
 
-// TestContext: when the context is done, all of the session ends, also what would be
-// kept.
+// TestContext: when the context is done, all of the session ends, including what would be kept.
 func TestContext(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		_, p := place(t)
@@ -180,7 +177,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestSignal: the caller sends them, and gets none that this process has.
+// TestSignal: the caller sends signals to the command, which gets none that this process gets.
 func TestSignal(t *testing.T) {
 	_, p := place(t)
 	r, w, err := os.Pipe()
@@ -204,8 +201,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// TestNotStarted: what keeps a command from being started, by its type; nothing of
-// it runs.
+// TestNotStarted: what keeps a command from being started, by its type. Nothing is left running.
 func TestNotStarted(t *testing.T) {
 	dir, p := place(t)
 	if err := os.WriteFile("plain", nil, 0o644); err != nil {
@@ -256,8 +252,8 @@ func TestNotStarted(t *testing.T) {
 	noSessions(t)
 }
 
-// TestTrackerRefused: the kernel refuses a control group that it had offered when it
-// was asked. The command is not started, and what to type is said.
+// TestTrackerRefused: the kernel refuses a control group that it offered when it was probed. The
+// command is not started, and the error says what to type.
 func TestTrackerRefused(t *testing.T) {
 	if os.Getenv(noGroupsEnv) == "" {
 		for groups, want := range map[string]string{"control": "tracked by cgroup", "refuse": "try --track subtree"} {
@@ -295,8 +291,8 @@ func TestTrackerRefused(t *testing.T) {
 	noSessions(t)
 }
 
-// TestTempInUse: the private temporary directory goes when what still writes there
-// was ended.
+// TestTempInUse: the private temporary directory is removed after the processes that still write
+// there have been ended.
 func TestTempInUse(t *testing.T) {
 	_, p := place(t)
 	var out bytes.Buffer
@@ -311,8 +307,8 @@ func TestTempInUse(t *testing.T) {
 	}
 }
 
-// TestKeepAnswers: what is left running is answered, also where it asks for the first time
-// after the command's end and nobody waits for Served.
+// TestKeepAnswers: what is left running gets answers, even if it asks for the first time after the
+// command's end and nobody waits for Served.
 func TestKeepAnswers(t *testing.T) {
 	dir, p := place(t)
 	if caps := enforce.Probe(); !caps.SeccompNotify {
@@ -355,7 +351,7 @@ func TestKeepAnswers(t *testing.T) {
 	})
 }
 
-// TestLimits: the command is ended, and the error says for which limit.
+// TestLimits: the command is ended, and the error names the limit.
 func TestLimits(t *testing.T) {
 	_, p := place(t)
 	var out bytes.Buffer
@@ -377,7 +373,7 @@ func TestLimits(t *testing.T) {
 	noSessions(t)
 }
 
-// TestAtOnce: several commands of one program do not get into each other's way.
+// TestAtOnce: several commands of one program do not disturb each other.
 func TestAtOnce(t *testing.T) {
 	_, p := place(t)
 	const n = 4
@@ -403,8 +399,8 @@ func TestAtOnce(t *testing.T) {
 	noSessions(t)
 }
 
-// TestChangesLate: what the kernel still writes for a process that is ending (io_submit(2))
-// is told, too.
+// TestChangesLate: what the kernel still writes for a process that is ending (io_submit(2)) is
+// reported, too.
 func TestChangesLate(t *testing.T) {
 	dir, p := place(t)
 	self, err := os.ReadFile("/proc/self/exe")
@@ -429,8 +425,8 @@ const (
 	cannotWriteLate = 77
 )
 
-// writeLate makes a repository that is plain, and ends while the kernel, behind much else,
-// is to write there what git would run.
+// writeLate makes a plain repository, and ends while the kernel has yet to write there, after much
+// else, what git would run.
 func writeLate() {
 	const page, piece, pieces = 4096, 1 << 20, 128
 	config := func(more string) []byte {
@@ -461,7 +457,7 @@ func writeLate() {
 		buffer       unsafe.Pointer
 		size, offset uint64
 		_            uint64
-		_, _         uint32 // more flags, and an event to tell by
+		_, _         uint32 // more flags, and a descriptor for events
 	}
 	const pwrite = 1 // IOCB_CMD_PWRITE
 	var all [pieces + 1]*iocb
@@ -480,8 +476,8 @@ func writeLate() {
 	os.Exit(0)
 }
 
-// TestOvertaken: a protected file that is removed between the plan and the start is no
-// reason not to start.
+// TestOvertaken: if a protected file is removed between the plan and the start, the command still
+// starts.
 func TestOvertaken(t *testing.T) {
 	dir, p := place(t)
 	for _, name := range []string{".envrc", "plain"} {

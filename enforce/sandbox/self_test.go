@@ -9,8 +9,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestMakeSelf: without HOME zsbx's own directories are made as with it, so that they can
-// be protected.
+// TestMakeSelf: without HOME, zsbx's own directories are made as with it, so that they can be
+// protected.
 func TestMakeSelf(t *testing.T) {
 	for _, env := range []string{"HOME=" + t.TempDir(), "NOHOME=", "HOME=relative"} {
 		dir := filepath.Join(t.TempDir(), ".config/zsbx")
@@ -28,8 +28,8 @@ func TestMakeSelf(t *testing.T) {
 	}
 }
 
-// TestSelfDirs: the places of this environment and those without its variables,
-// in the home directory of the user database too.
+// TestSelfDirs: the places of this environment and those without its variables, also in the home
+// directory of the user database.
 func TestSelfDirs(t *testing.T) {
 	h := &policy.Host{Home: "/h", Env: []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_STATE_HOME=relative"}}
 	t.Setenv("TMPDIR", "/t")

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestRead reads what is regular and not too long, and nothing else.
+// TestRead reads regular files that are not too long, and nothing else.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 10_000)
@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestList lists what is there, and no more than it may.
+// TestList lists what is there, but no more than n entries.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	if got, err := List(dir, 10); err != nil || len(got) != 0 {
@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListKinds compares List with the standard library's, in a directory of some buffers.
+// TestListKinds compares List with the standard library, in a directory that takes several buffers.
 func TestListKinds(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 100 {
@@ -119,8 +119,8 @@ func TestLstat(t *testing.T) {
 	}
 }
 
-// TestMayHave: what is looked for is found wherever it lies, also where one piece ends,
-// within the bound of what is read.
+// TestMayHave: what is looked for is found anywhere, also across the end of a piece, within the
+// bound of what is read.
 func TestMayHave(t *testing.T) {
 	const want, size, piece = "want", 40 << 10, 16 << 10
 	name := filepath.Join(t.TempDir(), "file")

@@ -12,10 +12,10 @@ import (
 	"github.com/zsbx/zsbx/internal/gitconfig"
 )
 
-// blanks are what older versions of git take all white space in a value for.
+// blanks replaces white space in a value with blanks, as older versions of git do.
 var blanks = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
 
-// TestAsGitReads: what git lists of a configuration that it accepts is what Read gives.
+// TestAsGitReads: Read returns what git lists, for a configuration that git accepts.
 func TestAsGitReads(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

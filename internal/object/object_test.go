@@ -15,7 +15,7 @@ type outer struct {
 	X int `json:"x,omitempty"`
 }
 
-// TestOf: encoding/json writes the same, once lists that are nil are made empty.
+// TestOf: encoding/json writes the same, once nil lists are made empty.
 func TestOf(t *testing.T) {
 	type all struct {
 		inner

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLoader compares with debug/elf what the programs of this machine name, and those
-// of other machines that the tests of Go itself have.
+// TestLoader compares with debug/elf what programs of this machine name, and those of other
+// machines in Go's own tests.
 func TestLoader(t *testing.T) {
 	files, _ := filepath.Glob("/bin/*")
 	others, _ := filepath.Glob(filepath.Join(os.Getenv("GOROOT"), "src/debug/elf/testdata/*"))
@@ -43,7 +43,7 @@ func TestLoader(t *testing.T) {
 	}
 }
 
-// TestDamaged reads what ends early, or says that it is longer than it is.
+// TestDamaged reads programs that end early, or claim to be longer than they are.
 func TestDamaged(t *testing.T) {
 	whole := append([]byte(elfMagic+"\x02\x01"), bytes.Repeat([]byte{0xff}, 300)...)
 	for n := range whole {

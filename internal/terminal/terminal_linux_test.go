@@ -16,9 +16,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestAsk: what the terminal answered to a command, before the question or after it, is
-// none of the user's answer, and the settings are the command's again. The control: read
-// as it comes, all but the "y" is erased.
+// TestAsk: what the terminal answered to a command, before the question or after it, is not part of
+// the user's answer. Afterwards the settings are the command's again. The control: without Ask, all
+// except the "y" is erased.
 func TestAsk(t *testing.T) {
 	if how := os.Getenv("ZSBX_TEST_ASK"); how != "" {
 		ask(how)

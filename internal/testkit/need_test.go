@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that notes how it was ended.
+// recorder is a testing.TB that records how it was ended.
 type recorder struct {
 	testing.TB
 	end string
@@ -16,14 +16,14 @@ func (r *recorder) Skip(...any)           { r.note("skipped") }
 func (r *recorder) Skipf(string, ...any)  { r.note("skipped") }
 func (r *recorder) Fatalf(string, ...any) { r.note("failed") }
 
-// note keeps the first end: a real test does not go on after it.
+// note records the first end: a real test does not go on after it.
 func (r *recorder) note(end string) {
 	if r.end == "" {
 		r.end = end
 	}
 }
 
-// TestRequire: what is missing skips a test, and fails it where it is required.
+// TestRequire: a missing feature skips a test, or fails it if it is required.
 func TestRequire(t *testing.T) {
 	for _, tt := range []struct {
 		required string

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestMacWorkflow: what the one place where macOS is tested asks for is there: the
-// variable by which nothing is skipped, and each test that it names, in one of the
-// packages that it names for it.
+// TestMacWorkflow: what the workflow for macOS asks for exists: the variable with which nothing is
+// skipped, and each test that it names, in one of the packages that it names for it.
 func TestMacWorkflow(t *testing.T) {
 	const root = "../../"
 	text, err := os.ReadFile(root + ".github/workflows/macos.yml")

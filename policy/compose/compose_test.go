@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/policy/compose"
 )
 
-// host is this machine, with a home directory and a project below it.
+// host returns this machine, with a home directory and a project below it.
 func host(t *testing.T) *policy.Host {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -39,9 +39,9 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// TestNoHome: without a home directory there is no policy of the user's, and none is
-// looked for in the working directory, where anybody may have put it. The control:
-// with one it counts.
+// TestNoHome: without a home directory there is no policy of the user, and none is looked for in
+// the working directory, where anybody may have put it. The control: with XDG_CONFIG_HOME it
+// counts.
 func TestNoHome(t *testing.T) {
 	h := host(t)
 	file := filepath.Join(h.Dir, "zsbx", "policy.toml")
@@ -81,7 +81,7 @@ func TestTrust(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Trusted() {
 		t.Fatalf("%v, %v", all, err)
 	}
-	write(t, file, "[fs]\nrw = [\"..\"]\n") // exchanged after it was read
+	write(t, file, "[fs]\nrw = [\"..\"]\n") // replaced after it was read
 	if err := all[0].Trust(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestTrustByLink: a project whose policy is a link to another's, or is reached by
-// one, has none of that project's trust. The control: the other has it still.
+// TestTrustByLink: a project whose policy is a link to another project's, or is reached through
+// one, does not have that project's trust. The control: the other one still has it.
 func TestTrustByLink(t *testing.T) {
 	h := host(t)
 	trusted, stranger := *h, *h

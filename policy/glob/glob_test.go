@@ -80,8 +80,8 @@ func TestMatchName(t *testing.T) {
 	}
 }
 
-// globRegexp says in another language what a pattern means: the oracle of
-// FuzzGlob. It knows what Parse lets through only.
+// globRegexp translates a pattern to a regular expression: the oracle of FuzzGlob. It knows only
+// what Parse accepts.
 func globRegexp(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("(?s)^")
@@ -175,8 +175,8 @@ func quoteRune(r rune) string {
 	return string(r)
 }
 
-// FuzzGlob compares the matcher with a regular expression of the same
-// meaning, and checks that MayMatchBelow never prunes a match away.
+// FuzzGlob compares the matcher with a regular expression of the same meaning, and checks that
+// MayMatchBelow never skips a match.
 func FuzzGlob(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"/w/**/.env", "/w/a/.env"}, {"/a*b?[c-e]/**", "/aXbYd/z"}, {"/**/x/**/y/*", "/x/x/y/y/z"}, {`/\*[!a\]]`, "/*b"},

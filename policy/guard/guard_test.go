@@ -15,7 +15,7 @@ import (
 
 const catastrophic = "catastrophic"
 
-// guarded is a guard as seen from /home/u/project.
+// guarded is a guard for a command in /home/u/project.
 type guarded policy.Guard
 
 // on makes a guard of the named lists.
@@ -40,7 +40,7 @@ func refuses(err error, word, list string) bool {
 	return ok && e.Code == policy.CodeGuard && e.Msg == fmt.Sprintf("%q is on the guard's list %s", word, list)
 }
 
-// TestCatastrophic has what is refused, and beside it what is like it and is not.
+// TestCatastrophic has what is refused, and beside it similar lines that are not.
 func TestCatastrophic(t *testing.T) {
 	g := on(policy.Guard{}, catastrophic)
 	for _, tt := range []struct {
@@ -115,7 +115,7 @@ func TestCatastrophic(t *testing.T) {
 		{"bomb() { bomb | bomb & }; bomb", "bomb()"},
 		{"walk() { for i in *; do walk $i; done; }", ""},
 		{"build() { make & wait; }", ""},
-		// What gets by, as the page says: it is built while it runs.
+		// What is not found, as the page says: it is built while the line runs.
 		{"$(echo rm) -rf /", ""},
 		{"echo cm0gLXJmIC8= | base64 -d | sh", ""},
 		{"echo 'rm -rf /' | sudo sh", ""},
@@ -216,7 +216,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestBadLines checks lines that can't be read, and what is odd in them.
+// TestBadLines checks lines that can't be parsed, and odd ones.
 func TestBadLines(t *testing.T) {
 	g := on(policy.Guard{}, catastrophic)
 	for _, tt := range []struct{ line, want string }{
@@ -266,8 +266,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestWork has lines that say more than they are long: a check has an end, and what is
-// long and says nothing else is read.
+// TestWork has short lines that expand to very many words: a check comes to an end. Lines that
+// are just long are read.
 func TestWork(t *testing.T) {
 	g := on(policy.Guard{}, catastrophic, "interpreters", "escapes", "exfiltration")
 	tree := strings.Repeat("find -exec -exec -exec -exec ", 18) + "true"

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden reads one file of each format, as their documentation has them,
-// writes the policy, and reads that back as the same.
+// TestGolden reads one file of each format, as in their documentation, writes the policy, and
+// checks that it reads back the same.
 func TestGolden(t *testing.T) {
 	for _, format := range imports.Formats() {
 		files, err := filepath.Glob("testdata/" + format + ".*[a-z]")
@@ -60,8 +60,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDetect: a word in the content does not outweigh the name, and settings of other
-// programs are not taken for a sandbox's.
+// TestDetect: a word in the content does not outweigh the name, and settings of other programs are
+// not taken for those of a sandbox.
 func TestDetect(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"s.json", `{"filesystem":{"denyRead":["~/.config/firejail","sandbox_mode"]}}`, "srt"},
@@ -80,7 +80,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestNarrow has what zsbx can't say: the policy is narrower then, never wider.
+// TestNarrow has what zsbx can't express: the policy becomes narrower, never wider.
 func TestNarrow(t *testing.T) {
 	for _, tt := range []struct{ format, text, want, never string }{
 		{"srt", `{"network":{"allowedDomains":["*"]}}`, "allow = false", "allow = true"},

@@ -22,7 +22,7 @@ const (
 	dir = "/home/u/p"
 )
 
-// host has directories, whose names end in "/", and files.
+// host returns a machine with directories, whose names end in "/", and files.
 func host(names ...string) *policy.Host {
 	all := map[string]fs.FileMode{"/": fs.ModeDir}
 	for _, n := range append(names, dir+"/", "/usr/bin/") {
@@ -67,7 +67,7 @@ func present(t interface {
 	return got
 }
 
-// made is a file that would be made, read one that is there.
+// made is a need for a file that would be made, read for one that exists.
 func made(p string) learn.Need    { return learn.Need{Path: p, Access: w, Change: true} }
 func madeDir(p string) learn.Need { return learn.Need{Path: p, Access: w, Change: true, Dir: true} }
 func read(p string) learn.Need    { return learn.Need{Path: p, Access: r} }
@@ -131,7 +131,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// TestHintOfWriting: what is only written is named by a flag that there is.
+// TestHintOfWriting: for what is only written, the hint has a flag that exists.
 func TestHintOfWriting(t *testing.T) {
 	h := host()
 	if got := (&learn.Proposal{Need: made("/home/u/.bashrc")}).Hint(present(t, h)).Flags; got != "--rw-noexec ~/.bashrc" {
@@ -139,7 +139,7 @@ func TestHintOfWriting(t *testing.T) {
 	}
 }
 
-// TestHints: as a flag, as a line of a policy file, and as JSON.
+// TestHints: hints as a flag, as a line of a policy file, and as JSON.
 func TestHints(t *testing.T) {
 	now := present(t, host())
 	for _, c := range []struct {
@@ -179,8 +179,8 @@ func someNeeds(t *rapid.T) []learn.Need {
 	return out
 }
 
-// TestSafe: no proposal is for the home directory or above, for what is shared, or
-// for a place of secrets or what holds one, however it was made, narrowed or widened.
+// TestSafe: no proposal is for the home directory or one above it, for what is shared, or for a
+// place of secrets or a directory with one in it, however it was made, narrowed or widened.
 func TestSafe(t *testing.T) {
 	h := host("/home/u/.cargo/registry/", "/home/u/.ssh/id_rsa", "/home/u/.m2/settings.xml", "/home/u/tools/", "/home/v/")
 	now := present(t, h)
@@ -211,8 +211,8 @@ func TestSafe(t *testing.T) {
 	})
 }
 
-// TestRules: to somebody who asks, a wide directory is proposed when it is what was
-// refused, but no more of it than that, and never what TestSafe is about.
+// TestRules: a user who asks gets a proposal for a wide directory if that itself was refused, but
+// no more of it than that, and never what TestSafe is about.
 func TestRules(t *testing.T) {
 	h := host("/srv/a", "/srv/b", "/srv/c", "/home/u/.ssh/id_rsa", "/home/u/.cargo/registry/")
 	now := present(t, h)
@@ -242,8 +242,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestSuffices: under the proposals all is allowed that was refused, but for what is
-// told to be left; and the order of what was refused plays no part.
+// TestSuffices: the proposals allow everything that was refused, except what is returned as left.
+// The order of what was refused does not matter.
 func TestSuffices(t *testing.T) {
 	h := host("/home/u/.cargo/registry/", "/home/u/.m2/settings.xml", "/home/u/tools/")
 	now := present(t, h)
@@ -254,7 +254,7 @@ func TestSuffices(t *testing.T) {
 		if !reflect.DeepEqual(got, again) {
 			t.Fatalf("%v in another order gives %v", got, again)
 		}
-		// What there is when the command runs: all that was named, and what is made.
+		// What exists when the command runs: everything that was named, and what is made.
 		var names []string
 		for _, q := range got {
 			if q.Preset == "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFormats reads the same in both formats.
+// TestFormats reads the same from both formats.
 func TestFormats(t *testing.T) {
 	const toml = `top = true
 
@@ -30,7 +30,7 @@ none = []
 	}
 }
 
-// said is what a value says.
+// said returns the value of a node as text.
 func (n *Node) said() string {
 	out := n.Text
 	switch n.Kind {
@@ -48,7 +48,7 @@ func (n *Node) said() string {
 	return out + " "
 }
 
-// TestMistakes finds each at its place: of TOML the first one.
+// TestMistakes finds each mistake at its place, in TOML only the first one.
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]Mistake{
 		"a = 1\n[b]\n[b]\nc = ":  {11, Duplicate, "table b already exists"},

@@ -36,7 +36,7 @@ func finish(f *Files, cmd *exec.Cmd) {
 	f.Close()
 }
 
-// TestFiles: readers and writers that are no files get and give all there is.
+// TestFiles: readers and writers that are not files get and give everything.
 func TestFiles(t *testing.T) {
 	in := strings.Repeat("0123456789", 50_000)
 	var out, problems bytes.Buffer
@@ -70,7 +70,7 @@ func (m *marker) Write(b []byte) (int, error) {
 	return m.Buffer.Write(b)
 }
 
-// TestLimit: as much passes as was allowed, of both together.
+// TestLimit: as much passes as is allowed, of both together.
 func TestLimit(t *testing.T) {
 	var problems bytes.Buffer
 	out := marker{file: filepath.Join(t.TempDir(), "written")}
@@ -88,12 +88,12 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// broken can't be written.
+// broken is a writer that always fails.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestBrokenWriter: the command gets SIGPIPE, and the error is told.
+// TestBrokenWriter: the command gets SIGPIPE, and the error is returned.
 func TestBrokenWriter(t *testing.T) {
 	f := &Files{}
 	if err := f.Open(nil, broken{}, io.Discard, 0, nil); err != nil {

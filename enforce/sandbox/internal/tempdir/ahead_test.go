@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAhead: the next run gets what this one made ahead, and none that somebody
-// else has used or can get at.
+// TestAhead: the next run gets what this one made ahead, but not what others have used or can
+// access.
 func TestAhead(t *testing.T) {
 	parent, store := shortDir(t), shortDir(t)
 	made := filepath.Join(store, next)
@@ -82,8 +82,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadElsewhere: without a place for them, and on another file system, a
-// directory is made as ever.
+// TestAheadElsewhere: without a store, or with one on another file system, a directory is made as
+// usual.
 func TestAheadElsewhere(t *testing.T) {
 	var names []string
 	for _, store := range []string{"", "zsbx", "/no/such/directory", "/dev/null/x"} {
@@ -111,7 +111,7 @@ func TestAheadElsewhere(t *testing.T) {
 	}
 }
 
-// shortDir is a directory whose name leaves room for those of sockets.
+// shortDir returns a directory whose name leaves room for the names of sockets.
 func shortDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("/tmp", "ahead")
 	if err != nil {
@@ -121,8 +121,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// TestAheadForeign: what a link leads to, and a store that is not the user's alone,
-// is left as it is.
+// TestAheadForeign: what a link leads to, and a store that others can access, is left as it is.
 func TestAheadForeign(t *testing.T) {
 	parent, store, victim := shortDir(t), shortDir(t), shortDir(t)
 	inside := filepath.Join(victim, "run")

@@ -33,7 +33,7 @@ func TestTempParents(t *testing.T) {
 	}
 }
 
-// TestOpenUsersDir: a directory that is not the user's alone is not opened.
+// TestOpenUsersDir: a directory that others can access is not opened.
 func TestOpenUsersDir(t *testing.T) {
 	base := t.TempDir()
 	own := filepath.Join(base, "own")
@@ -61,7 +61,7 @@ func TestOpenUsersDir(t *testing.T) {
 	unix.Close(fd)
 }
 
-// TestRemove follows no link out and is not stopped by modes.
+// TestRemove: removing follows no link, and is not stopped by modes.
 func TestRemove(t *testing.T) {
 	outside := t.TempDir()
 	keep := filepath.Join(outside, "keep")
@@ -99,7 +99,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveOf: a forged record removes nothing but what looks like Make's.
+// TestRemoveOf: with a forged record only what looks like Make's is removed.
 func TestRemoveOf(t *testing.T) {
 	for name, goes := range map[string]bool{"zsbx-123": true, "zsbx-caches": false, "zsbx-": false, "zsbx-1x": false} {
 		dir := t.TempDir()
@@ -113,10 +113,10 @@ func TestRemoveOf(t *testing.T) {
 	}
 }
 
-// TestRemoveLink: who puts a link in the place of a directory that is being removed has
-// nothing changed where it leads.
+// TestRemoveLink: if a directory that is being removed is replaced with a link, nothing changes
+// where the link leads.
 func TestRemoveLink(t *testing.T) {
-	parent, _ := filepath.EvalSymlinks(shortDir(t)) // macOS has one
+	parent, _ := filepath.EvalSymlinks(shortDir(t)) // macOS has a link here
 	locked, link := filepath.Join(parent, "dir/locked"), filepath.Join(parent, "link")
 	if err := errors.Join(os.MkdirAll(locked, 0o700), os.Chmod(locked, 0), os.Symlink("dir", link)); err != nil {
 		t.Fatal(err)
@@ -132,14 +132,14 @@ func TestRemoveLink(t *testing.T) {
 	}
 }
 
-// TestRemoveDeep: a command makes more levels than files can be open.
+// TestRemoveDeep: a command makes more levels of directories than files can be open.
 func TestRemoveDeep(t *testing.T) {
 	made, err := Make("/no/such/directory", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	top := made.Path() + "/a"
-	for range 300 { // from below, since so long a path can't be opened everywhere
+	for range 300 { // from the bottom up, because not every system can open such a long path
 		err = errors.Join(err, os.Mkdir(made.Path()+"/b", 0o700), os.WriteFile(made.Path()+"/b/file", nil, 0o600))
 		if _, missing := os.Lstat(top); missing == nil {
 			err = errors.Join(err, os.Rename(top, made.Path()+"/b/a"))
