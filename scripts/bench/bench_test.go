@@ -19,7 +19,7 @@ import (
 
 type bench struct {
 	zsbx, probe string // the binaries, where the measured user can reach them
-	dir         string // of all files; "home" and "work" are in it
+	dir         string // for all files, with "home" and "work" in it
 	uid         int
 	rounds      int
 	env         []string
@@ -32,7 +32,7 @@ type program struct {
 	dir  string   // "" is the bench's "work"
 	env  []string // added to the environment
 	took []time.Duration
-	cpu  time.Duration // of all rounds, with what it waited for
+	cpu  time.Duration // of all rounds, including the processes that it waited for
 	flt  int64         // page faults, likewise
 }
 
@@ -44,8 +44,7 @@ var (
 	only   = flag.String("only", "", "measure only `what`: start, policy, build, explain, reap, ps, memory")
 )
 
-// TestMeasure takes some minutes. What fails panics with its error, which ends the
-// measurement that it is in.
+// TestMeasure takes some minutes. An error panics, which ends the measurement in which it occurs.
 func TestMeasure(t *testing.T) {
 	if *zsbx == "" {
 		t.Skip("make bench runs it")
@@ -94,15 +93,15 @@ func output(c *exec.Cmd) string {
 	return string(out)
 }
 
-// busy says how busy the machine is. scripts/bench.sh sets the class that all runs in.
+// busy returns how busy the machine is. scripts/bench.sh sets the class in which everything runs.
 func busy() string {
 	load, _ := os.ReadFile("/proc/loadavg")
 	minute, _, _ := strings.Cut(string(load), " ")
 	return fmt.Sprintf("Load average %s, %d processors, %s.", minute, runtime.NumCPU(), cmp.Or(os.Getenv("ZSBX_BENCH"), "fair scheduling"))
 }
 
-// setup makes the directory that everything happens in. The binaries are copied to
-// it: they may lie where the ordinary user can't reach them.
+// setup makes the directory in which everything happens. The binaries are copied there, because
+// the ordinary user may not reach them where they are.
 func (b *bench) setup() {
 	b.dir = get(os.MkdirTemp("", "zsbx-bench-"))
 	home := filepath.Join(b.dir, "home")
@@ -117,7 +116,7 @@ func (b *bench) setup() {
 	b.own()
 }
 
-// own hands the directory to the user who is measured.
+// own gives the directory to the user who is measured.
 func (b *bench) own() {
 	if os.Getuid() != 0 {
 		return
@@ -145,12 +144,12 @@ func tree(top string, dirs int) string {
 	return top
 }
 
-// run is a command line of zsbx run; rest begins with more flags.
+// run returns a command line of zsbx run. rest begins with more flags.
 func (b *bench) run(rest ...string) []string {
 	return append([]string{b.zsbx, "run", "--rw", "."}, rest...)
 }
 
-// command makes a command of the measured user.
+// command makes a command that runs as the measured user.
 func (b *bench) command(argv ...string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir, c.Env = b.work(), slices.Clone(b.env)
@@ -172,7 +171,7 @@ func (b *bench) race(rounds int, ps ...*program) {
 			}
 			c, start := once(), time.Now()
 			if c.Run() != nil {
-				output(once()) // says why
+				output(once()) // prints why
 				panic(fmt.Errorf("%s fails at times", p.name))
 			}
 			if round >= 3 { // the first ones warm up
@@ -189,8 +188,8 @@ func (p *program) median() time.Duration {
 	return t[len(t)/2]
 }
 
-// table prints the medians, page faults, and the medians' ratios to the programs
-// named.
+// table prints the medians, page faults, and the ratios of the medians to those of the programs in
+// against.
 func table(title string, ps []*program, against ...*program) {
 	fmt.Printf("\n%s\n\n| program | median | page faults |", title)
 	for _, a := range against {

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// start measures the start-up of true. bubblewrap gets what the default policy of
-// zsbx comes to.
+// start measures the start-up of true. bubblewrap gets the equivalent of zsbx's default policy.
 func (b *bench) start() {
 	w := b.work()
 	wait := &program{name: "Go fork and wait", argv: []string{b.probe, "forkwait", "/bin/true"}}
@@ -59,7 +58,7 @@ func (b *bench) policy() {
 func (b *bench) build() {
 	repo := filepath.Join(b.work(), "repo")
 	output(exec.Command("git", "clone", "-q", ".", repo))
-	output(exec.Command("go", "-C", repo, "mod", "vendor")) // the measured user may not reach this user's module cache
+	output(exec.Command("go", "-C", repo, "mod", "vendor")) // the measured user may not have access to this user's module cache
 	files := tree(filepath.Join(b.work(), "tree"), 1000)
 	output(exec.Command("git", "-C", files, "init", "-q"))
 	output(exec.Command("git", "-C", files, "add", "."))
@@ -82,8 +81,8 @@ func (b *bench) build() {
 	}
 }
 
-// explain measures what --explain costs while a command runs: an open, allowed and
-// refused, and the processor's time of programs that open much.
+// explain measures what --explain costs while a command runs: for an open, allowed and refused, and
+// in processor time of programs that open many files.
 func (b *bench) explain() {
 	secret := filepath.Join(b.dir, "home", "secret")
 	must(os.WriteFile(secret, nil, 0o600))
@@ -121,8 +120,8 @@ func (b *bench) ps() {
 	table("500 kept sessions", []*program{alone, beside, list}, alone)
 }
 
-// reap measures how long 1000 idle processes take to be gone, to a bare control
-// group's kill where this user can make one.
+// reap measures how long 1000 idle processes take to be gone, compared with killing a bare control
+// group, if this user can make one.
 func (b *bench) reap() {
 	script := "i=0; while [ $i -lt 1000 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done"
 	group, noGroup := ownCgroup()
@@ -156,7 +155,7 @@ func ownCgroup() (string, error) {
 	return "", errors.New("no cgroup2")
 }
 
-// killGroup kills what is in a group, and gives the time until it is empty.
+// killGroup kills what is in a group, and returns the time until it is empty.
 func killGroup(group string) time.Duration {
 	start := time.Now()
 	must(os.WriteFile(group+"/cgroup.kill", []byte("1"), 0o644))
@@ -169,8 +168,8 @@ func killGroup(group string) time.Duration {
 	panic(errors.New("the cgroup did not become empty"))
 }
 
-// memory looks at the supervisor of a running session, whose keeper has the same
-// memory, and at a keeper that may stay and so has its own.
+// memory looks at the supervisor of a running session, with which the keeper shares its memory, and
+// at a keeper that may stay and so has its own.
 func (b *bench) memory() {
 	fmt.Print("\nMemory of a running session\n\n| process | kB |\n|---|--:|\n")
 	c := b.command(b.run("sleep", "100")...)
@@ -187,14 +186,14 @@ func (b *bench) memory() {
 	panic(errors.New("no keeper is there"))
 }
 
-// started starts a command, gives it time, and returns what ends it.
+// started starts a command, gives it time, and returns a function that ends it.
 func started(c *exec.Cmd) func() {
 	must(c.Start())
 	time.Sleep(300 * time.Millisecond)
 	return func() { c.Process.Signal(syscall.SIGTERM); c.Wait() }
 }
 
-// below are the processes below one.
+// below returns the processes below one.
 func below(pid int) (all []int) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, f := range files {
@@ -207,7 +206,7 @@ func below(pid int) (all []int) {
 	return all
 }
 
-// kB reads a size from a file of a process. A keeper's can be read by root only.
+// kB reads a size from a file of a process. Only root can read a keeper's.
 func kB(pid int, file, name string) int {
 	for line := range strings.Lines(string(get(os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))))) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == name {

@@ -45,8 +45,7 @@ func TestEverything(t *testing.T) {
 	h.check(t)
 }
 
-// control runs the probe without zsbx: what is closed to it anyway proves
-// nothing.
+// control runs the probe without zsbx. What is closed even then proves nothing.
 func (h *harness) control() error {
 	s, err := newScene(h.self)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What can go wrong with a call on a machine that is short of something.
+// What can go wrong with a call on a machine that runs out of something.
 var (
 	noFiles  = []syscall.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM}
 	noOpen   = []syscall.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EACCES}
@@ -28,8 +28,8 @@ var (
 	refused  = []syscall.Errno{unix.EPERM, unix.ENOMEM}
 )
 
-// calls are the system calls that can fail for a cause outside of the program,
-// and how. Those that can't, or only by a mistake of the program, are not here.
+// calls are the system calls that can fail for a reason outside the program, and how. Those that
+// can't, or only because of a mistake in the program, are not here.
 var calls = []struct {
 	name   string
 	number uintptr
@@ -74,15 +74,15 @@ var callByNumber = func() map[uintptr]int {
 	return m
 }()
 
-// dynamic says that this test has a dynamic loader (cgo), which ends by SIGSEGV where it
-// gets no memory. What zsbx's users have is linked without one.
+// dynamic says that this test has a dynamic loader (cgo), which ends with SIGSEGV if it gets no
+// memory. The zsbx that users have is linked without one.
 var dynamic = func() bool {
 	maps, err := os.ReadFile("/proc/self/maps")
 	return err == nil && bytes.Contains(maps, []byte("/ld-"))
 }()
 
-// faults lists what can be made to fail in a run that made the calls seen, in
-// an order that is always the same.
+// faults lists what can be made to fail in a run that made the calls in seen, always in the same
+// order.
 func faults(seen map[fault]int) []fault {
 	var out []fault
 	for key, n := range seen {
@@ -106,7 +106,7 @@ func faults(seen map[fault]int) []fault {
 	return out
 }
 
-// lasts reports whether an errno is a shortage that does not pass by itself.
+// lasts reports whether an errno is a shortage that does not end by itself.
 func lasts(errno syscall.Errno) bool {
 	switch errno {
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.ENOBUFS:
@@ -115,7 +115,7 @@ func lasts(errno syscall.Errno) bool {
 	return false
 }
 
-// sample takes n of them, evenly.
+// sample takes n of the faults, evenly.
 func sample(all []fault, n int) []fault {
 	if n <= 0 || n >= len(all) {
 		return all

@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestMain makes the test binary zsbx, too, and the command that zsbx runs.
+// TestMain makes the test binary also zsbx, and the command that zsbx runs.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "zsbx" {
 		os.Exit(cmd.Main(os.Args[1:]))
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTracerOfThreads has a program end while its threads begin.
+// TestTracerOfThreads traces a program that ends while its threads begin.
 func TestTracerOfThreads(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,8 +48,7 @@ func TestTracerOfThreads(t *testing.T) {
 	}
 }
 
-// TestShort is the short part of what make faults does: some of the calls, of
-// the signals and of the resources.
+// TestShort is the short part of what make faults does: some of the calls, signals and resources.
 func TestShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts zsbx some hundred times")
@@ -64,9 +63,9 @@ func TestShort(t *testing.T) {
 	h.check(t)
 }
 
-// TestShortageIsNoGap has what zsbx asks the kernel, and the steps by which it
-// makes namespaces, fail for want of something: no command runs with anything
-// open, nor is a gap given as the reason.
+// TestShortageIsNoGap makes zsbx's questions to the kernel, and the steps by which it makes
+// namespaces, fail because of a shortage. No command runs with anything open, and no gap is given
+// as the reason.
 func TestShortageIsNoGap(t *testing.T) {
 	h := newHarness(t)
 	h.each = 60
@@ -74,8 +73,8 @@ func TestShortageIsNoGap(t *testing.T) {
 		"(EMFILE|ENFILE|ENOMEM|EAGAIN|EINTR|ENOSPC)$"})
 }
 
-// TestNobodyWaitsForEver has what the keeper tells, and what zsbx is asked by the
-// command, fail for good.
+// TestNobodyWaitsForEver makes the keeper's messages, and the command's calls to zsbx, fail for
+// good.
 func TestNobodyWaitsForEver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for some seconds")
@@ -84,8 +83,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	h.some(t, map[int]string{0: "^(keeper (sendto|dup3) 1\\+? (ENOMEM|EMFILE)|zsbx (ioctl|ppoll|recvmsg) 1\\+ ENOMEM)$"})
 }
 
-// TestKeeperBlind has keepers read nothing for good: neither what they are told,
-// which begins no command, nor, without a domain, what is to be killed.
+// TestKeeperBlind makes all reads of keepers fail. They can read neither their messages, so no
+// command begins, nor, without a domain, what is to be killed.
 func TestKeeperBlind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for some seconds")
@@ -97,9 +96,8 @@ func TestKeeperBlind(t *testing.T) {
 	})
 }
 
-// TestRuntime has Go's runtime get no thread, no memory and no poller, and the keeper's
-// messages and a terminal's output not be read at first. Where cgo is on, the first
-// mappings are the loader's.
+// TestRuntime gives Go's runtime no thread, memory or poller, and makes the first reads of the
+// keeper's messages and of a terminal's output fail. With cgo the first mappings are the loader's.
 func TestRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts zsbx some hundred times")
@@ -111,8 +109,8 @@ func TestRuntime(t *testing.T) {
 	})
 }
 
-// some has the calls fail that fit a regular expression, by the number of the
-// scenario, and fails when a case went wrong.
+// some makes the calls fail that match a regular expression, by the number of the scenario. It fails
+// the test if a case went wrong.
 func (h *harness) some(t *testing.T, only map[int]string) {
 	t.Helper()
 	for scenario, calls := range only {
@@ -124,7 +122,7 @@ func (h *harness) some(t *testing.T, only map[int]string) {
 	h.check(t)
 }
 
-// check fails when a case went wrong.
+// check fails the test if a case went wrong.
 func (h *harness) check(t *testing.T) {
 	t.Helper()
 	var text bytes.Buffer
@@ -135,7 +133,7 @@ func (h *harness) check(t *testing.T) {
 	}
 }
 
-// newHarness makes sure that without it the probe escapes.
+// newHarness makes sure that without zsbx the probe escapes.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	zsbx := filepath.Join(t.TempDir(), "zsbx")
@@ -159,7 +157,7 @@ func newHarness(t *testing.T) *harness {
 
 func exited(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }
 
-// TestJudge has what came of a case be told apart.
+// TestJudge tells the outcomes of cases apart.
 func TestJudge(t *testing.T) {
 	const warning = "zsbx: warning: gaps: metadata, ipc (--allow-gap hardening)\n"
 	const failed = "zsbx: error: no\n"

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 )
 
-// class is what came of a case.
+// class is the outcome of a case.
 type class int
 
 const (
@@ -22,13 +22,13 @@ const (
 	saidLost                // ran, and a message says that its status or end was lost
 	ended                   // ended by the signal that was sent
 	missed                  // the call that was to fail was not made
-	// The rest are mistakes of zsbx's.
+	// The rest are bugs of zsbx.
 	traceback // Go's runtime gave up
 	hang
-	lost       // output or status, without a word
-	falseGap   // a shortage was taken for what this machine can't do
+	lost       // output or status, without a message
+	falseGap   // a shortage was taken for something that this machine can't do
 	left       // processes, or records that reap does not clear
-	unconfined // something was open, without a word
+	unconfined // something was open, without a message
 	classes
 )
 
@@ -47,10 +47,10 @@ type result struct {
 	left     []int    // processes
 	reap     string   // what is wrong with the records
 	signal   bool     // signals were sent, so the command may end by them
-	gaps     []string // that a shortage had zsbx name, and a run without it had not
+	gaps     []string // those that zsbx named because of a shortage, and not without it
 }
 
-// judge gives the class, and what speaks for it.
+// judge returns the class, and what indicates it.
 func judge(r result) (class, string) {
 	open, said := r.open()
 	complete := strings.Contains(r.out, "END\n") && strings.Count(r.out, "\nline ") == fillLines
@@ -75,7 +75,7 @@ func judge(r result) (class, string) {
 		return confined, ""
 	case r.signal:
 		return ended, ""
-	case (r.ran && code != 0 || code == 128+int(syscall.SIGKILL)) && tellsOfEnd(r.err): // which may be before it wrote a word
+	case (r.ran && code != 0 || code == 128+int(syscall.SIGKILL)) && tellsOfEnd(r.err): // this may be before it wrote anything
 		return saidLost, ""
 	case r.ran:
 		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)
@@ -87,7 +87,7 @@ func judge(r result) (class, string) {
 	return refusedRun, ""
 }
 
-// gapsIn are the gaps that zsbx named.
+// gapsIn returns the gaps that zsbx named.
 func gapsIn(text string) []string {
 	var out []string
 	for _, g := range enforce.GapNames() {
@@ -101,7 +101,7 @@ func gapsIn(text string) []string {
 	return append(out, shortGaps(text)...)
 }
 
-// shortGaps are those of the short line.
+// shortGaps returns the gaps in the short line.
 func shortGaps(text string) []string {
 	_, list, ok := strings.Cut(text, "warning: gaps: ")
 	list, _, _ = strings.Cut(list, " (")
@@ -111,8 +111,7 @@ func shortGaps(text string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// open lists what the command found open, and reports whether zsbx said all of
-// it.
+// open lists what the command found open, and reports whether zsbx had named all of that.
 func (r *result) open() (names []string, said bool) {
 	said = true
 	for line := range strings.Lines(strings.ReplaceAll(r.out, "\r", "")) {

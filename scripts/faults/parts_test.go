@@ -21,12 +21,12 @@ import (
 type round struct {
 	name   string
 	after  time.Duration
-	keeper bool // to the keeper, else to zsbx
+	keeper bool // to the keeper, otherwise to zsbx
 	both   bool
 	sig    syscall.Signal
 }
 
-// signals sends them to zsbx and to its keeper, at moments that the seed gives.
+// signals sends signals to zsbx and to its keeper, at moments that depend on the seed.
 func (h *harness) signals() error {
 	random := rand.New(rand.NewPCG(h.seed, 0))
 	kinds := []round{
@@ -58,7 +58,7 @@ func (h *harness) round(s *scene, r round) error {
 	if err != nil {
 		return err
 	}
-	// A signal may end all but a stop; and nothing holds what lost zsbx and
+	// A signal may end everything, except a stop. Nothing limits what has lost zsbx and its
 	// keeper, until it is reaped.
 	got.signal = r.sig != syscall.SIGSTOP
 	if r.both && !got.hung {
@@ -94,7 +94,7 @@ func child(pid int) int {
 	return 0
 }
 
-// shell is a probe of builtins only: what is short is short for the command too.
+// shell is a probe that uses only builtins: what is short is short for the command too.
 const shell = `: >ran; echo BEGIN
 { read x <../out/secret; } 2>/dev/null && printf 'open\tfiles\tread a file outside\n'
 { read x <.env; } 2>/dev/null && printf 'open\tdeny\tread a denied file\n'
@@ -103,7 +103,7 @@ const shell = `: >ran; echo BEGIN
 { kill -28 $0; } 2>/dev/null && printf 'open\tsignals\tsignal a process outside\n'
 i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; echo END; exit 42`
 
-// alone does one case at a time: what other cases have, or leave, counts.
+// alone runs one case at a time, because what other cases use or leave matters.
 func (h *harness) alone() *harness {
 	a := *h
 	a.workers = 1
@@ -157,7 +157,7 @@ func tasks(uid int) (n int) {
 	return n
 }
 
-// damage is what becomes of a file.
+// damage is what happens to a file.
 type damage struct {
 	name string
 	do   func(file string) error
@@ -183,8 +183,7 @@ func damages() []damage {
 	}
 }
 
-// spoil damages the files of sessions that live, and of dead ones, and has them
-// listed and reaped.
+// spoil damages the files of living and dead sessions, and has them listed and reaped.
 func (h *harness) spoil() error {
 	type one struct {
 		damage
@@ -215,7 +214,7 @@ func (h *harness) spoil() error {
 		ps.Env, ps.Stdout, ps.Stderr = s.env(), io.Discard, io.Discard
 		psErr := ps.Run()
 		what := "--all"
-		if o.name == "gone" && !o.dead { // ps tells of its keeper and its id, by which alone it is reaped
+		if o.name == "gone" && !o.dead { // ps names its keeper and its id, and only by that it can be reaped
 			what = strings.TrimSuffix(filepath.Base(files[0]), ".session")
 		}
 		if r.reap = s.reap(h.zsbx, what); psErr != nil {

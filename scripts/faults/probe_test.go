@@ -19,11 +19,10 @@ import (
 // probeStatus is the probe's exit status when it did all it could.
 const probeStatus = 42
 
-// fillLines are what it prints beside its findings: more than a pipe holds.
+// fillLines is how many lines it prints beside its findings: more than fit into a pipe.
 const fillLines = 3000
 
-// escape is one thing that a command under limits may not do. An error says that
-// it could not.
+// escape is one thing that a command under limits must not do. An error says that it could not.
 type escape struct {
 	name string
 	gap  string // the name of the gap by which zsbx says that it is open
@@ -99,8 +98,8 @@ func fail(errno syscall.Errno) error {
 	return nil
 }
 
-// probe is the command. It says what was open, leaves a daemon, prints much,
-// and ends with a status of its own.
+// probe is the command. It reports what was open, leaves a daemon, prints a lot, and ends with a
+// status of its own.
 func probe(args []string) int {
 	mode := args[0]
 	if mode == "nothing" {
@@ -116,7 +115,7 @@ func probe(args []string) int {
 		return 1
 	}
 	quit := make(chan os.Signal, 1)
-	signal.Notify(quit, syscall.SIGQUIT) // Go's answer would look like one of zsbx's
+	signal.Notify(quit, syscall.SIGQUIT) // Go's own output would look like zsbx's
 	go func() { <-quit; os.Exit(131) }()
 	_ = os.WriteFile(s.work()+"/ran", nil, 0o600)
 	var b strings.Builder

@@ -40,7 +40,7 @@ func (h *harness) argv(s *scene, sc scenario, mode string) []string {
 	return append(append(a, "--"), s.command(mode)...)
 }
 
-// calls is the part about system calls.
+// calls runs the part about system calls.
 func (h *harness) calls() error {
 	for _, sc := range scenarios() {
 		if err := h.callsOf(sc); err != nil {
@@ -58,7 +58,7 @@ func (h *harness) callsOf(sc scenario) error {
 	defer s.end()
 	seen := map[fault]int{}
 	var known []string
-	for range 2 { // the first makes directories, which the others find
+	for range 2 { // the first run makes directories, which the others find
 		var r result
 		if r, seen, _, err = h.traced(s, sc, nil, 3*h.limit); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (h *harness) callsOf(sc scenario) error {
 	return eachOf(h, sample(list, h.each), func(s *scene, f fault) error { return h.fault(s, sc, f, known) })
 }
 
-// eachOf does all cases, several at a time, each worker in a scene of its own.
+// eachOf does all cases, several at a time. Each worker has its own scene.
 func eachOf[T any](h *harness, list []T, do func(*scene, T) error) error {
 	todo := make(chan T)
 	errs := make(chan error, h.workers)
@@ -106,9 +106,8 @@ func eachOf[T any](h *harness, list []T, do func(*scene, T) error) error {
 	return nil
 }
 
-// fault is one case. One that hangs, or leaves something, is tried once more
-// with more time: that tells a fault from a busy machine. known are the gaps that zsbx
-// names without any fault.
+// fault runs one case. If it hangs or leaves something, it is tried once more with more time, since
+// the machine may be busy. known are the gaps that zsbx names without any fault.
 func (h *harness) fault(s *scene, sc scenario, f fault, known []string) error {
 	var r result
 	var c class
@@ -148,7 +147,7 @@ func (h *harness) traced(s *scene, sc scenario, f *fault, limit time.Duration) (
 	r, err := h.watch(s, func(attr *os.ProcAttr) error {
 		attr.Dir = s.work()
 		done := make(chan error)
-		go func() { done <- t.run(h.argv(s, sc, "probe"), attr, limit) }() // its thread ends with it
+		go func() { done <- t.run(h.argv(s, sc, "probe"), attr, limit) }() // its thread ends with the goroutine
 		return <-done
 	})
 	r.status, r.hung = t.end, t.hung
@@ -158,7 +157,7 @@ func (h *harness) traced(s *scene, sc scenario, f *fault, limit time.Duration) (
 	return r, t.seen, t.hit, h.after(s, &r)
 }
 
-// after looks at what a run left, and clears it.
+// after looks at what a run left, and removes it.
 func (h *harness) after(s *scene, r *result) error {
 	if r.hung {
 		s.kill()
@@ -176,7 +175,7 @@ func (h *harness) after(s *scene, r *result) error {
 	return s.clean(h.self)
 }
 
-// watch collects what do's process writes.
+// watch collects what the process that do starts writes.
 func (h *harness) watch(s *scene, do func(*os.ProcAttr) error) (result, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -198,7 +197,7 @@ func (h *harness) watch(s *scene, do func(*os.ProcAttr) error) (result, error) {
 		wg.Go(func() { io.Copy(&bufs[i], r) })
 	}
 	err = do(attr)
-	for i, r := range ends { // who still holds the other end is of no interest
+	for i, r := range ends { // it does not matter who still has the other end
 		attr.Files[1+i].Close()
 		r.SetReadDeadline(time.Now().Add(5 * time.Second))
 	}

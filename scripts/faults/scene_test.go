@@ -21,11 +21,11 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// scene is what a command could do harm to.
+// scene is what a command could harm.
 type scene struct {
 	Dir      string // all of it
-	Token    string // stands in the command line of all that a run leaves
-	TCP, UDP int    // ports that somebody listens on
+	Token    string // is in the command line of everything that a run leaves
+	TCP, UDP int    // ports on which something listens
 	Abstract string
 	Pid      int // a process outside
 	Shm      int // System V shared memory
@@ -37,7 +37,7 @@ type scene struct {
 
 func (s *scene) work() string { return s.Dir + "/work" }
 
-// newScene makes it, below where temporary files are. self is this program.
+// newScene makes a scene, in the directory for temporary files. self is this program.
 func newScene(self string) (*scene, error) {
 	dir, err := os.MkdirTemp("", "zsbx-faults-")
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *scene) end() {
 	}
 }
 
-// files are made anew after each run that may have changed them.
+// files makes the files anew after each run that may have changed them.
 func (s *scene) files(self string) error {
 	for _, d := range []string{"work/.git/hooks", "out/dir", "home", "tmp", "state"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, d), 0o700); err != nil {
@@ -112,7 +112,7 @@ func (s *scene) listen() error {
 	return nil
 }
 
-// drain takes connections, so that none waits in vain.
+// drain accepts connections, so that none waits forever.
 func drain(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -156,19 +156,19 @@ func (s *scene) pty() error {
 	return err
 }
 
-// env is a clean one.
+// env returns a clean environment.
 func (s *scene) env() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir + "/home", "XDG_STATE_HOME=" + s.Dir + "/state", "TMPDIR=" + s.Dir + "/tmp", "LANG=C.UTF-8"}
 }
 
-// command is the probe's command line; it stays for a while if it lingers.
+// command returns the probe's command line. A probe that lingers stays for a while.
 func (s *scene) command(mode string) []string {
 	b, _ := json.Marshal(s)
 	return []string{s.work() + "/probe", "probe", mode, string(b)}
 }
 
-// left are the processes of a run that are still there, zsbx's among them,
-// after they had time to end.
+// left returns the processes of a run that still exist after they had time to end, zsbx's among
+// them.
 func (s *scene) left(wait time.Duration) []int {
 	for end := time.Now().Add(wait); ; time.Sleep(5 * time.Millisecond) {
 		pids := s.pids()
@@ -178,7 +178,7 @@ func (s *scene) left(wait time.Duration) []int {
 	}
 }
 
-// pids are the processes with the token in their command line. A zombie has none.
+// pids returns the processes with the token in their command line. A zombie has none.
 func (s *scene) pids() []int {
 	var out []int
 	all, _ := os.ReadDir("/proc")
@@ -202,7 +202,7 @@ func (s *scene) kill() {
 	s.left(testkit.Patience)
 }
 
-// records are the files of sessions that are there.
+// records returns the files of existing sessions.
 func (s *scene) records() []string {
 	var out []string
 	for _, p := range []string{"/state/zsbx/sessions/*", "/tmp/zsbx-*/sessions/*"} {
@@ -212,8 +212,8 @@ func (s *scene) records() []string {
 	return out
 }
 
-// reap has zsbx clear up a session, or --all where there are records, and says what is
-// wrong when something is left.
+// reap makes zsbx clear up a session, or --all if there are records. It returns what is wrong if
+// something is left.
 func (s *scene) reap(zsbx, what string) string {
 	if what == "--all" && len(s.records()) == 0 {
 		return ""
@@ -224,7 +224,7 @@ func (s *scene) reap(zsbx, what string) string {
 	c.Stderr = &text
 	timer := time.AfterFunc(testkit.Patience, func() { c.Process.Kill() })
 	defer timer.Stop()
-	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != 1 { // 1: all is ended, and nothing proves it
+	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != 1 { // 1: everything is ended, but not proved
 		return "reap " + what + ": " + err.Error() + ": " + text.String()
 	}
 	if r := s.records(); len(r) > 0 {
@@ -233,7 +233,7 @@ func (s *scene) reap(zsbx, what string) string {
 	return ""
 }
 
-// clean makes all as it was.
+// clean restores everything.
 func (s *scene) clean(self string) error {
 	s.kill()
 	for _, d := range []string{"state", "tmp", "out/new", "out/moved", "work/linked", "work/ran"} {

@@ -16,7 +16,7 @@ type table struct {
 	n     map[string]*[classes]int
 }
 
-// row makes a part's row, which shows where nothing is counted, too.
+// row makes a part's row, which is shown even if nothing is counted.
 func (t *table) row(part string) *[classes]int {
 	if t.n == nil {
 		t.n = map[string]*[classes]int{}
@@ -34,7 +34,7 @@ func (t *table) add(part string, c class) {
 	t.row(part)[c]++
 }
 
-// bad is how many cases went wrong.
+// bad returns how many cases went wrong.
 func (t *table) bad() (n int) {
 	for _, row := range t.n {
 		for c, k := range row {

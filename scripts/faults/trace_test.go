@@ -20,7 +20,7 @@ type fault struct {
 	Call  int           // its number: an index into calls
 	Nth   int           // which of that process's calls of it, from 1
 	Errno syscall.Errno //
-	On    bool          // all from there on fail, not only one
+	On    bool          // all calls from there on fail, not only one
 }
 
 func (f fault) String() string {
@@ -43,8 +43,8 @@ func (d depth) String() string {
 
 var depths = [...]string{"zsbx", "keeper", "child"}
 
-// tracer runs zsbx under ptrace(2), and lets go of the command once it is
-// executed. It counts the calls of each process before that, and makes one fail.
+// tracer runs zsbx under ptrace(2), and detaches from the command once it is executed. It counts the
+// calls of each process before that, and makes one fail.
 type tracer struct {
 	fault *fault
 	seen  map[fault]int // how often each call was made: Nth and Errno are 0
@@ -52,7 +52,7 @@ type tracer struct {
 
 	mu    sync.Mutex
 	tasks map[int]*task
-	early map[int]bool // stopped before its parent told of it
+	early map[int]bool // stopped before its parent's stop reported it
 	root  int
 	end   syscall.WaitStatus
 	hung  bool
@@ -62,7 +62,7 @@ type tracer struct {
 type task struct {
 	who     depth
 	entered bool // in a system call
-	fail    bool // which is made to fail
+	fail    bool // the call is made to fail
 }
 
 const (
@@ -71,10 +71,10 @@ const (
 	ownChildren = 0x20000000 // __WNOTHREAD: not those that other threads trace
 )
 
-// run starts argv and traces it until all that it traces has ended, or limit
-// is over, when it kills that.
+// run starts argv and traces it until everything that it traces has ended. When limit is over, it
+// kills that.
 func (t *tracer) run(argv []string, attr *os.ProcAttr, limit time.Duration) error {
-	runtime.LockOSThread() // ptrace goes by threads; this one is not used again
+	runtime.LockOSThread() // ptrace works by threads; this one is not used again
 	t.seen, t.tasks, t.early = map[fault]int{}, map[int]*task{}, map[int]bool{}
 	attr.Sys = &syscall.SysProcAttr{Ptrace: true, Setsid: true}
 	p, err := os.StartProcess(argv[0], argv, attr)
@@ -98,7 +98,7 @@ func (t *tracer) run(argv []string, attr *os.ProcAttr, limit time.Duration) erro
 		switch {
 		case err == syscall.EINTR:
 		case err == syscall.ECHILD:
-			return nil // those still noted were killed before their parent told of them
+			return nil // those in early were killed before their parent's stop reported them
 		case err != nil:
 			return fmt.Errorf("wait4: %w", err)
 		default:
@@ -108,14 +108,14 @@ func (t *tracer) run(argv []string, attr *os.ProcAttr, limit time.Duration) erro
 	return nil
 }
 
-// live reports whether anything is traced still.
+// live reports whether anything is still traced.
 func (t *tracer) live() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.tasks) > 0
 }
 
-// giveUp ends everything.
+// giveUp kills everything.
 func (t *tracer) giveUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,9 +162,9 @@ func (t *tracer) stopped(pid int, ws syscall.WaitStatus) {
 	t.resume(pid, sig)
 }
 
-// born is told of by the stop of its parent; a thread is of the same process. The
-// kind of the stop does not tell: a process whose end is told by another signal
-// than SIGCHLD, as a keeper's, counts as a clone there, too (ptrace(2)).
+// born handles the stop of a parent that has a new child; a thread belongs to the same process. The
+// kind of the stop does not say which it is: a process that ends with another signal than SIGCHLD,
+// such as a keeper, counts as a clone, too (ptrace(2)).
 func (t *tracer) born(parent int, who depth) {
 	n, err := syscall.PtraceGetEventMsg(parent)
 	if err != nil {
@@ -191,7 +191,7 @@ func (t *tracer) born(parent int, who depth) {
 
 func (t *tracer) resume(pid int, sig syscall.Signal) { _ = syscall.PtraceSyscall(pid, int(sig)) }
 
-// call counts a call that begins, and has it fail if it is the one.
+// call counts a call that begins, and makes it fail if it is the one.
 func (t *tracer) call(pid int, me *task) {
 	if me.entered {
 		me.entered = false
@@ -225,7 +225,7 @@ const (
 
 func callNumber(pid int) uintptr { return peek(pid, offOrigRax) }
 
-// skipCall has the kernel make no call at all.
+// skipCall makes the kernel make no call at all.
 func skipCall(pid int) { poke(pid, offOrigRax, ^uint64(0)) }
 
 func setResult(pid int, r int64) { poke(pid, offRax, uint64(r)) }

@@ -104,7 +104,7 @@ func tempParents(goos, tmpdir, user string) []string {
 		return []string{user, "/tmp"}
 	case !filepath.IsAbs(tmpdir):
 		return []string{"/tmp"}
-	case len(tmpdir) <= socketPath/2: // half of it is for the command's names
+	case len(tmpdir) <= socketPath/2: // half of it is left for the command's names
 		return []string{tmpdir, "/tmp"}
 	}
 	return []string{"/tmp", tmpdir}
@@ -120,7 +120,7 @@ func remove(dir string) error {
 }
 
 // removeTree removes a directory of Make's and all that the command put there, or what
-// another command put in its place. No link is followed.
+// another command put in its place. It follows no link.
 func removeTree(dir string) error {
 	if removeEmpty(dir) == nil || os.Remove(dir) == nil { // most commands leave nothing there
 		return nil
@@ -137,7 +137,7 @@ func removeTree(dir string) error {
 		return err
 	}
 	defer root.Close()
-	for range 1 << 22 { // levels; what reap can't find may go on making them
+	for range 1 << 22 { // levels: a process that reap can't find may go on making more
 		err = empty(root, func(name string) error { return raise(root, name) })
 		if err == nil {
 			err = removeEmpty(dir)
@@ -149,7 +149,7 @@ func removeTree(dir string) error {
 	return err
 }
 
-// empty removes the files and the empty directories in a directory, and has more take each
+// empty removes the files and the empty directories in a directory, and calls more for each
 // of the others.
 func empty(root *os.Root, more func(name string) error) (failed error) {
 	d, err := root.Open(".")
@@ -170,8 +170,8 @@ func empty(root *os.Root, more func(name string) error) (failed error) {
 	return failed
 }
 
-// raise removes a directory, and moves those in it up to root: however deep they lie, this
-// takes few open files.
+// raise removes a directory, and moves those in it up to root: however deep they are, few
+// files are open at a time.
 func raise(root *os.Root, name string) error {
 	dir, err := root.OpenRoot(name)
 	if err != nil {
