@@ -193,7 +193,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
 	file, v, err := sandbox.CheckExec(plan, argv)
 	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
-		err = refusal(codeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
+		err = refusal(sandbox.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
 	}
 	if guard != nil {
 		err = guard

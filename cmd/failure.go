@@ -37,19 +37,14 @@ func (f *failure) Unwrap() error { return f.err }
 
 // The codes of errors that other packages do not define.
 const (
-	codeFailed    = "failed"    // anything without a code of its own
-	codeUsage     = "usage"     // the command line is wrong
-	codePolicy    = "policy"    // a policy file or a rule is wrong
 	codeUntrusted = "untrusted" // the project policy is not trusted
-	codeGap       = "gap"       // this machine can't keep a promise
-	codeSession   = "session"   // no such session, or it can't be ended
 	codeOutput    = "output"    // the command's output could not be written
 	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 
 // usageHint returns an error about the command line. hint is what to type instead, or "".
 func usageHint(hint, format string, args ...any) error {
-	return refusal(codeUsage, hint, format, args...)
+	return refusal(sandbox.CodeUsage, hint, format, args...)
 }
 
 // refusal returns an error with a code. hint is what to type, or "".
@@ -61,7 +56,7 @@ func refusal(code policy.Code, hint, format string, args ...any) error {
 func coded(code policy.Code, err error) error {
 	var all []error
 	for _, f := range failures(err) {
-		if f.code == codeFailed {
+		if f.code == sandbox.CodeFailed {
 			f.code = code
 		}
 		all = append(all, f)
@@ -80,14 +75,14 @@ func status(n int) error {
 // failures takes joined errors apart and gives each a code, a hint and a status.
 func failures(err error) (all []*failure) {
 	for _, e := range leaves(err) {
-		f := &failure{code: codeFailed, status: exitFailed, err: e, hint: sessionHint(e)}
+		f := &failure{code: sandbox.CodeFailed, status: exitFailed, err: e, hint: sessionHint(e)}
 		switch e := e.(type) {
 		case *failure:
 			f = e
 		case *enforce.GapError:
 			lines, hints := gapLines(e.Gaps)
 			for i, line := range lines {
-				all = append(all, failures(refusal(codeGap, hints[i], "can't be enforced here: %s", line))...)
+				all = append(all, failures(refusal(sandbox.CodeGap, hints[i], "can't be enforced here: %s", line))...)
 			}
 			continue
 		case *sandbox.OutputError:

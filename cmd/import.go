@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/imports"
 	"github.com/zsbx/zsbx/policy/shell"
@@ -26,11 +27,11 @@ func (a *app) importFile(format string, args []string) error {
 	}
 	data, err := policy.ReadFile(args[0])
 	if err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	r, err := imports.Read(format, args[0], data)
 	if err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
@@ -39,7 +40,7 @@ func (a *app) importFile(format string, args []string) error {
 	}
 	b.WriteString("\n")
 	if err := r.Policy.EncodeTOML(&b); err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	if len(r.Left) > 0 {
 		a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))

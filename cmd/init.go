@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )
@@ -34,7 +35,7 @@ func (l *learner) init(argv []string) error {
 	}
 	file := filepath.Join(h.Dir, policy.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
-		return refusal(codePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
+		return refusal(sandbox.CodePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
 	}
 	if len(argv) == 0 {
 		argv = usualCommand(h.Dir)
@@ -49,7 +50,7 @@ func (l *learner) init(argv []string) error {
 		}
 	}
 	if err := writeProject(h.Dir, template, true); err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	return l.a.printText(file + "\n")
 }
@@ -88,7 +89,7 @@ func (l *learner) save() error {
 		err = errors.New("it has changed while the command ran; nothing was written, look at it first")
 	}
 	if err != nil {
-		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
+		return errors.Join(l.print(), coded(sandbox.CodePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}
 	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
@@ -97,7 +98,7 @@ func (l *learner) save() error {
 		return err
 	}
 	if err := writeProject(l.base.Dir, text, l.old == nil); err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	return l.trust(file, text)
 }
@@ -112,7 +113,7 @@ func (l *learner) projectText() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return text, coded(codePolicy, err)
+	return text, coded(sandbox.CodePolicy, err)
 }
 
 // trust asks whether to trust the policy that was just written. Unless the user says yes,

@@ -62,16 +62,14 @@ func TestJSONDocs(t *testing.T) {
 			_ = os.Remove(policy.ProjectFile)
 		}
 	}
-	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, string(sandbox.CodeAudit), codeShortage,
-		string(sandbox.CodeNotFound), string(sandbox.CodeCannotRun), string(string(policy.CodeGuard))}
-	for _, c := range []policy.Code{
+	codes := []policy.Code{
+		sandbox.CodeFailed, sandbox.CodeUsage, sandbox.CodePolicy, sandbox.CodeGap, sandbox.CodeSession, sandbox.CodeAudit,
+		sandbox.CodeNotFound, sandbox.CodeCannotRun, codeUntrusted, codeOutput, codeShortage, policy.CodeGuard,
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
 		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,
-	} {
-		codes = append(codes, string(c))
 	}
 	for _, c := range codes {
-		if !strings.Contains(doc, "`"+c+"`") {
+		if !strings.Contains(doc, "`"+string(c)+"`") {
 			t.Errorf("docs/json.md does not name the code %s", c)
 		}
 	}

@@ -155,7 +155,7 @@ func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 		return err
 	}
 	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
-		return refusal(codeGap, "", "--permissive: places of secrets can't be kept closed here")
+		return refusal(sandbox.CodeGap, "", "--permissive: places of secrets can't be kept closed here")
 	}
 	l.a.say.warn("--permissive: COMMAND may change all your files in this run; only places of secrets are closed")
 	return nil

@@ -42,20 +42,20 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	if err = compose.CheckVariables(&h); err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	_, user, err := compose.UserPolicy(&h)
 	if err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	// The log is in its usual place, unless the user's policy or --audit names another.
 	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
 	log, err := p.AuditLog(h)
 	if err != nil {
-		return coded(codePolicy, err)
+		return coded(sandbox.CodePolicy, err)
 	}
 	all, damaged, err := sandbox.ReadAudit(log.Dir.Value)
 	if damaged > 0 {
@@ -73,7 +73,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	errs := []error{coded(sandbox.CodeAudit, err)}
 	for _, id := range ids {
 		if err == nil && !slices.ContainsFunc(all, func(s *sandbox.AuditSession) bool { return is(s, id) }) {
-			errs = append(errs, refusal(codeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
+			errs = append(errs, refusal(sandbox.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
 		}
 	}
 	below, _ := policy.Absolute(dir) // there is a working directory: HostIn found it

@@ -168,7 +168,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	c, err := compose.Compose(&host, &o.from)
 	if err = errors.Join(flagErr, o.composeErr(err)); err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
 		_, more := c.Policy.Resolve(host)
-		err = errors.Join(err, coded(codePolicy, more))
+		err = errors.Join(err, coded(sandbox.CodePolicy, more))
 	}
 	return c, err
 }
@@ -180,7 +180,7 @@ func (o *policyFlags) composeErr(err error) error {
 		if untrusted := (*compose.UntrustedError)(nil); errors.As(e, &untrusted) {
 			e = refusal(codeUntrusted, o.trustCommand(), "%w", e)
 		}
-		errs = append(errs, coded(codePolicy, e))
+		errs = append(errs, coded(sandbox.CodePolicy, e))
 	}
 	return errors.Join(errs...)
 }

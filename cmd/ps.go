@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -36,11 +37,11 @@ func openStore() (*track.Store, error) {
 func (a *app) ps(ended bool) error {
 	st, err := openStore()
 	if err != nil {
-		return coded(codeSession, err)
+		return coded(sandbox.CodeSession, err)
 	}
 	all, orphans, err := st.Survey()
 	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
-	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), coded(codeSession, err))
+	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), coded(sandbox.CodeSession, err))
 	if a.say.json {
 		return failed
 	}

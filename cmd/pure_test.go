@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/policy/units"
@@ -123,7 +124,7 @@ func TestParseTarget(t *testing.T) {
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
-		&failure{code: codePolicy, status: exitNotFound, hint: "do this", err: errors.New("second")},
+		&failure{code: sandbox.CodePolicy, status: exitNotFound, hint: "do this", err: errors.New("second")},
 		policy.Errors{{Origin: policy.Origin{Source: "f", Line: 1, Column: 2}, Code: policy.CodeValue, Msg: "third", Hint: "do that"}},
 		errors.New("fourth\nfifth"),
 	)

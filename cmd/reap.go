@@ -45,7 +45,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	}
 	st, err := openStore()
 	if err != nil {
-		return coded(codeSession, err)
+		return coded(sandbox.CodeSession, err)
 	}
 	ids, err := o.targets(a, st, refs)
 	reports, errs := o.each(st, ids)
@@ -62,7 +62,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	var errs []error
 	for _, ref := range refs {
 		id, err := st.Find(ref)
-		if errs = append(errs, coded(codeSession, err)); err == nil && !slices.Contains(ids, id) {
+		if errs = append(errs, coded(sandbox.CodeSession, err)); err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -78,7 +78,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	if o.all && !a.say.json {
 		a.tellOrphans(orphans)
 	}
-	return ids, coded(codeSession, err)
+	return ids, coded(sandbox.CodeSession, err)
 }
 
 // each reaps the sessions at the same time, and returns their reports in order. An error with
@@ -92,7 +92,7 @@ func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report,
 		wg.Go(func() {
 			var err error
 			all[n], err = o.one(st, id)
-			errs[n] = coded(codeSession, err)
+			errs[n] = coded(sandbox.CodeSession, err)
 			<-places
 		})
 	}

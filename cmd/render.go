@@ -34,7 +34,7 @@ func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, format string
 	case "sbpl":
 		text, err := enforce.SeatbeltProfile(plan.Policy, *cmp.Or(plan.Seatbelt, &enforce.SeatbeltOptions{}))
 		if err != nil {
-			return coded(codePolicy, err)
+			return coded(sandbox.CodePolicy, err)
 		}
 		return a.printText(text)
 	}

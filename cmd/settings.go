@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
@@ -42,7 +43,7 @@ func loadSettings(env []string) (settings, error) {
 		wrong[i] = fmt.Errorf("%s: %w", file, files.Plain(err))
 	}
 	if wrong != nil {
-		return nil, coded(codeUsage, errors.Join(wrong...))
+		return nil, coded(sandbox.CodeUsage, errors.Join(wrong...))
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )
@@ -25,7 +26,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return o.composeErr(err)
 	}
 	if len(all) == 0 {
-		return refusal(codePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
+		return refusal(sandbox.CodePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
 	}
 	t, hash := &table{}, o.trust
 	var reports []any

@@ -15,7 +15,7 @@ const (
 	CodeFailed    policy.Code = "failed"     // anything without a code of its own
 	CodeUsage     policy.Code = "usage"      // options, or an option and a limit, exclude each other
 	CodePolicy    policy.Code = "policy"     // a rule is wrong, or leads where it must not
-	CodeTracker   policy.Code = "gap"        // the tracker that was asked for is not available
+	CodeGap       policy.Code = "gap"        // this machine can't keep a promise, or lacks the tracker that was asked for
 	CodeNotFound  policy.Code = "not-found"  // the command was not found
 	CodeCannotRun policy.Code = "cannot-run" // the command can't be executed
 	CodeAudit     policy.Code = "audit"      // the audit log is required, and can't be written

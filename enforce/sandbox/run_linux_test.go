@@ -281,7 +281,7 @@ func TestTrackerRefused(t *testing.T) {
 	r, err := sandbox.Run(context.Background(), p, o)
 	var refused *sandbox.Error
 	switch {
-	case errors.As(err, &refused) && refused.Code == sandbox.CodeTracker && out.Len() == 0:
+	case errors.As(err, &refused) && refused.Code == sandbox.CodeGap && out.Len() == 0:
 		fmt.Println("try", refused.Hint)
 	case err != nil || r.ExitCode() != 0 || out.String() != "done\n":
 		t.Fatalf("%+v, %q, %v", r, out.String(), err)

@@ -39,7 +39,7 @@ func (c *Command) beginSession() error {
 }
 
 func trackerErr(e *track.TrackerError) error {
-	return &Error{Code: CodeTracker, Hint: e.Hint, Err: e}
+	return &Error{Code: CodeGap, Hint: e.Hint, Err: e}
 }
 
 func sessionErr(err error) error { return &Error{Code: CodeSession, Err: err} }
