@@ -1,17 +1,13 @@
 // Command gen writes the manual pages in man/ and the completion scripts in
-// completions/ from zsbx's commands. With -check it writes nothing and fails
-// when a file there is not what it would write.
+// completions/ from zsbx's commands, below the working directory.
 package main
 
 import (
 	"bytes"
 	_ "embed"
 	"errors"
-	"flag"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -22,32 +18,14 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "only say what is out of date")
-	flag.Parse()
-	if err := run(*check); err != nil {
+	files, err := generate()
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(name, text, 0o644))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
-}
-
-// run writes or checks all files, below the working directory.
-func run(check bool) error {
-	files, err := generate()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		have, err := os.ReadFile(name)
-		switch {
-		case err == nil && bytes.Equal(have, files[name]):
-		case check:
-			errs = append(errs, fmt.Errorf("%s is out of date: make docs", name))
-		default:
-			errs = append(errs, os.WriteFile(name, files[name], 0o644))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func generate() (map[string][]byte, error) {
