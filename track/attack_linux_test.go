@@ -23,9 +23,9 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestAttacks lets a command try to get away, and ends its session in three
-// ways. Whatever it did: nothing is left, nothing outside is touched, and the
-// proof is given. The pipe that all of the attackers hold open is the oracle.
+// TestAttacks lets a command try to escape, and ends its session in three ways. In every case
+// nothing is left, nothing outside is touched, and there is a proof. The oracle is a pipe that
+// all attackers keep open.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, o Options) {
@@ -88,10 +88,9 @@ func readFull(t *testing.T, r *os.File, b []byte) string {
 	return string(b)
 }
 
-// TestSiege: from inside of its domain a command reaches neither the keeper nor,
-// by the group or a signal to all, anything else. The control is a command
-// without a domain, which the kernel allows nearly all of it, and whose keeper
-// dies.
+// TestSiege: from inside its domain a command can signal neither the keeper nor, by a process
+// group or a signal to all, anything else outside. The control is a command without a domain:
+// the kernel allows it nearly all of this, and its keeper dies.
 func TestSiege(t *testing.T) {
 	requireDomain(t)
 	siege := func(o Options) (*Session, []string) {
@@ -127,10 +126,9 @@ func TestSiege(t *testing.T) {
 	}
 }
 
-// TestMover: a member that may write to cgroupfs leaves the session's group,
-// and leaves a frozen process in a group of its own making below it. The
-// keeper finds the first, the kill of the group the second, and all groups are
-// removed.
+// TestMover: a member that may write to cgroupfs leaves the session's group, and leaves a
+// frozen process in a new group below it. The keeper finds the first, killing the group ends
+// the second, and all groups are removed.
 func TestMover(t *testing.T) {
 	caps := probe(Options{Tracker: Cgroup})
 	if caps.group == "" {
@@ -170,8 +168,8 @@ func TestMover(t *testing.T) {
 	}
 }
 
-// TestAttackersSurviveWithout is the control: without a session the attackers
-// outlive the one that started them.
+// TestAttackersSurviveWithout is the control: without a session the attackers outlive the
+// process that started them.
 func TestAttackersSurviveWithout(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(attacks())) {
 		if strings.HasPrefix(name, "hopper") {
@@ -204,7 +202,8 @@ func TestAttackersSurviveWithout(t *testing.T) {
 						t.Fatal(err)
 					}
 					for pid, p := range tab.Procs {
-						// Of "nodump" a user sees only its name; other tests of this package may run.
+						// A user can only see the name of "nodump"; other tests of this package
+						// may run.
 						dumpless := name == "nodump" && p.Name == tab.Procs[os.Getpid()].Name && !p.Dead() && p.Start >= began.Start
 						if p.Group != c.Process.Pid && (dumpless || controls(t, pid, r, mark)) {
 							return true
@@ -225,8 +224,8 @@ func TestAttackersSurviveWithout(t *testing.T) {
 	}
 }
 
-// TestHoppersSurviveWithout is the control for those that nothing but a domain
-// or a namespace could end: it runs in a PID namespace.
+// TestHoppersSurviveWithout is the control for attackers that only a domain or a namespace can
+// end. It runs in a PID namespace.
 func TestHoppersSurviveWithout(t *testing.T) {
 	out, err := inNamespace(t, "hopcontrol")
 	if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
@@ -237,8 +236,8 @@ func TestHoppersSurviveWithout(t *testing.T) {
 	}
 }
 
-// controls reports whether a process belongs to a control: it writes to the pipe,
-// or has the mark.
+// controls reports whether a process belongs to a control: it has the pipe open for writing, or
+// has the mark.
 func controls(t *testing.T, pid int, r *os.File, mark string) bool {
 	t.Helper()
 	ours, err := r.Stat()
@@ -253,7 +252,7 @@ func controls(t *testing.T, pid int, r *os.File, mark string) bool {
 	return link == "pipe:["+strconv.FormatUint(ours.Sys().(*syscall.Stat_t).Ino, 10)+"]" || strings.Contains(string(env), mark)
 }
 
-// cleanControl kills what a control left, by a walk with SIGSTOP first.
+// cleanControl kills what a control left, with SIGSTOP first.
 func cleanControl(t *testing.T, r *os.File, mark string) {
 	t.Helper()
 	for clean := 0; clean < 20; clean++ {

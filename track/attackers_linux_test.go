@@ -14,11 +14,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// helpers are the programs that the test binary plays inside of a session.
-// Each says "ready" on its standard output when its processes are in place;
-// all of these keep that descriptor open, so that the test can see from
-// outside whether one is alive. What follows a raw fork makes system calls
-// only.
+// helpers returns the programs that the test binary plays inside a session. Each prints "ready"
+// when its processes are in place. All of these keep standard output open, so that the test can
+// see from outside whether one is alive. Code after a raw fork only makes system calls.
 func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
 		"supervisor":   playSupervisor,
@@ -94,8 +92,8 @@ func attacks() map[string]func() {
 	}
 }
 
-// rawDaemon forks depth times, each parent but the first gone, each child in a
-// session of its own.
+// rawDaemon forks depth times. Each parent except the first exits, and each child has its own
+// terminal session.
 //
 //go:norace
 func rawDaemon(depth int) {
@@ -113,8 +111,8 @@ func rawDaemon(depth int) {
 	rawPause()
 }
 
-// rawHop forks and exits, over and over: its pid changes all the time. It ends
-// by itself after some seconds, for nothing else could end it if a test fails.
+// rawHop forks and exits over and over, so that its pid changes all the time. It ends by itself
+// after some seconds, since nothing else could end it if a test fails.
 //
 //go:norace
 func rawHop() {
@@ -222,7 +220,7 @@ func playZombieLeader() {
 		_, _ = os.Stderr.WriteString("x")
 		select {}
 	}()
-	go func() { // keeps the runtime from calling it a deadlock
+	go func() { // else the runtime would report a deadlock
 		for {
 			time.Sleep(time.Hour)
 		}
@@ -230,8 +228,8 @@ func playZombieLeader() {
 	raw(unix.SYS_EXIT, 0, 0, 0)
 }
 
-// attackNamespaces leaves the init of a PID namespace with a child, in a user
-// namespace of its own; plain daemons where there are none to be had.
+// attackNamespaces leaves the init of a PID namespace with a child, in its own user namespace,
+// or plain daemons if there can be no namespaces.
 func attackNamespaces() {
 	c := exec.Command("sleep", "1000")
 	c.Stdout = os.Stdout
@@ -250,7 +248,7 @@ func attackRenamed() {
 	_ = c.Start()
 }
 
-// rawOtherUID becomes another user, where that is allowed.
+// rawOtherUID becomes another user, if that is allowed.
 //
 //go:norace
 func rawOtherUID() {

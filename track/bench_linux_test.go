@@ -16,7 +16,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
-// BenchmarkStore is what a session costs on disk: begun, recorded, removed.
+// BenchmarkStore measures a session's costs on disk: begin, record, remove.
 func BenchmarkStore(b *testing.B) {
 	st := tempStore(b)
 	o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-"}}
@@ -40,8 +40,8 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// medians collects times: a disk that has to write now and then, or a busy
-// machine, spoils the mean.
+// medians collects times. A disk that writes now and then, or a busy machine, would distort the
+// mean.
 func medians(b *testing.B) (took func(since time.Time), report func()) {
 	var all []time.Duration
 	return func(since time.Time) { all = append(all, time.Since(since)) }, func() {
@@ -51,9 +51,9 @@ func medians(b *testing.B) (took func(since time.Time), report func()) {
 	}
 }
 
-// BenchmarkRun compares a command in a session with one that is only forked and
-// with one below a bare keeper. They take turns, in a new order each time, so
-// that what else the machine does meets all of them; the medians count.
+// BenchmarkRun compares a command in a session with one that is only forked and with one below
+// a bare keeper. They take turns, in a new order each time, so that other load affects all of
+// them. The medians count.
 func BenchmarkRun(b *testing.B) {
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -108,7 +108,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// runSession runs c in a session of its own.
+// runSession runs c in a new session.
 func runSession(b *testing.B, o Options, c *fork.Command) error {
 	s, err := Begin(o)
 	if err != nil {
@@ -185,8 +185,8 @@ func keepSessions(t testing.TB, st *Store, n int) {
 	time.Sleep(10 * time.Millisecond)
 }
 
-// BenchmarkReap ends 1000 idle processes: by cgroup.kill and waiting for the
-// group to be empty, and by closing a session under each tracker.
+// BenchmarkReap ends 1000 idle processes: by cgroup.kill and waiting until the group is empty,
+// and by closing a session with each tracker.
 func BenchmarkReap(b *testing.B) {
 	caps := probe(Options{Tracker: Cgroup})
 	ready := func(b *testing.B, start func(c *fork.Command)) {

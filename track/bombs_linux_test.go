@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestBombs sets off fork bombs, in a PID namespace of their own with a limit.
+// TestBombs starts fork bombs, in a PID namespace with a limit.
 func TestBombs(t *testing.T) {
 	for _, k := range []Kind{Domain, Subtree} {
 		for _, bomb := range []string{"bomb", "bombsetsid", "bombhop"} {
@@ -36,9 +36,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// inNamespace runs a helper as the init of a PID namespace: below a user
-// namespace, or, for root, without one. There the helper itself becomes an
-// ordinary user, for limits on processes do not bind root.
+// inNamespace runs a helper as the init of a PID namespace, in a user namespace or, as root,
+// without one. As root the helper becomes an ordinary user, since limits on processes do not
+// apply to root.
 func inNamespace(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	c := exec.Command("/proc/self/exe", args...)

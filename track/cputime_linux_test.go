@@ -12,9 +12,9 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestProcessorTime: a keeper that is about to reach the caller's limit of processor time
-// ends its session while it can. A command can bring that about by orphans; here it is
-// signals, which take less time.
+// TestProcessorTime: a keeper that approaches the caller's limit of processor time ends its
+// session while it can. A command can cause that with orphans; the test uses signals, which is
+// faster.
 func TestProcessorTime(t *testing.T) {
 	st := tempStore(t)
 	self, err := os.Executable()
@@ -38,7 +38,7 @@ func TestProcessorTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "what hides is there", func() bool { return len(escaped(t)) == 1 })
-	for p, ctx := (Proc{}), deadline(t); err == nil && !p.Dead(); p, err = proc.Look(keeper) { // its supervisor does not collect it
+	for p, ctx := (Proc{}), deadline(t); err == nil && !p.Dead(); p, err = proc.Look(keeper) { // its supervisor does not reap it
 		if ctx.Err() != nil {
 			t.Fatal("the keeper does not end")
 		}

@@ -17,13 +17,13 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// whole is the control: nothing has become of the file.
+// whole is the control: the file is undamaged.
 const whole = "whole"
 
-// noWord is what a file begins with before a keeper has written into it.
+// noWord is the beginning of a file before a keeper has written into it.
 var noWord = string(make([]byte, fork.KeeperStateSize))
 
-// damages are what may become of a file of the store.
+// damages returns ways to damage a file of the store.
 func damages() map[string]func(path string) error {
 	write := func(b string) func(string) error {
 		return func(p string) error { return os.WriteFile(p, []byte(b), 0o600) }
@@ -48,9 +48,8 @@ func damages() map[string]func(path string) error {
 	}
 }
 
-// TestDamagedFiles: whatever became of a file, a session that lives is listed
-// with its keeper and processes and ended, one that is dead is cleared, and
-// another session is not kept from either.
+// TestDamagedFiles: whatever the damage, a live session is listed with its keeper and processes
+// and can be ended, a dead one is removed, and the same works for other sessions.
 func TestDamagedFiles(t *testing.T) {
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -112,9 +111,9 @@ func kept(t *testing.T, o Options) *Session {
 	return s
 }
 
-// TestPowerLoss: all files are there and empty, as they are when the power fails
-// before they were on the disk. By the clock they are no older than the machine's
-// start here; nothing was started, as far as can be told, and the session is cleared.
+// TestPowerLoss: all files exist but are empty, as after a power failure before they were
+// written to disk. Here they are not older than the machine's start. Apparently nothing was
+// started, and the session is removed.
 func TestPowerLoss(t *testing.T) {
 	st := tempStore(t)
 	_, f, err := st.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
@@ -134,8 +133,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestBothKilled: supervisor and keeper died before anything was written of the
-// keeper. What they left is no running session, and is ended as what is stale.
+// TestBothKilled: supervisor and keeper died before the keeper was recorded. What they left is
+// no running session, and is ended like other stale ones.
 func TestBothKilled(t *testing.T) {
 	st := tempStore(t)
 	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
@@ -153,9 +152,8 @@ func TestBothKilled(t *testing.T) {
 	}
 }
 
-// TestKeeperStoppedAlone: a keeper that somebody stopped while its supervisor was
-// killed is woken to end the session. That of a session to be kept goes on
-// keeping it.
+// TestKeeperStoppedAlone: a keeper that was stopped before its supervisor was killed is woken
+// to end the session. If the session is to be kept, the keeper keeps it.
 func TestKeeperStoppedAlone(t *testing.T) {
 	for _, mode := range []string{"", "keep"} {
 		st := tempStore(t)
@@ -180,8 +178,8 @@ func TestKeeperStoppedAlone(t *testing.T) {
 	}
 }
 
-// startSlowly starts a session whose command executes path when the standard input of
-// its supervisor ends, and gives the keeper and what is below it.
+// startSlowly starts a session whose command executes path when its supervisor's standard input
+// ends. It returns the keeper and what is below it.
 func startSlowly(t *testing.T, o Options, path string) (*exec.Cmd, io.Closer, []Proc) {
 	self, err := os.Executable()
 	if err != nil {
@@ -208,7 +206,7 @@ func startSlowly(t *testing.T, o Options, path string) (*exec.Cmd, io.Closer, []
 	return cmd, in, below
 }
 
-// allGone fails for each process that is still there, and ends it.
+// allGone fails the test for each process that still exists, and ends it.
 func allGone(t *testing.T, ps []Proc) {
 	for _, p := range ps {
 		if h, err := proc.Open(p.ID); err == nil {
@@ -219,8 +217,8 @@ func allGone(t *testing.T, ps []Proc) {
 	}
 }
 
-// TestSupervisorKilledAtStart: where the supervisor was killed, a command that can't be
-// executed leaves nothing, and the keeper says so.
+// TestSupervisorKilledAtStart: if the supervisor was killed, a command that can't be executed
+// leaves nothing, and the keeper records that.
 func TestSupervisorKilledAtStart(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for _, first := range []bool{true, false} {
@@ -242,7 +240,7 @@ func TestSupervisorKilledAtStart(t *testing.T) {
 	})
 }
 
-// TestHeldByUnknown: a file that is locked, of which nobody can be found, stays.
+// TestHeldByUnknown: a locked file stays, even if no process of the session is found.
 func TestHeldByUnknown(t *testing.T) {
 	st := tempStore(t)
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
@@ -266,7 +264,7 @@ func TestHeldByUnknown(t *testing.T) {
 	}
 }
 
-// TestNotRemoved: a session whose file can't be removed says so, and which.
+// TestNotRemoved: if a session's file can't be removed, the report says so and names it.
 func TestNotRemoved(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "exit 0"))
@@ -290,8 +288,8 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// TestForeignPlace: a second place that is somebody else's holds nothing of this
-// user, and harms nothing; as the only one it is refused.
+// TestForeignPlace: a second place that belongs to another user is ignored. As the only place
+// it is refused.
 func TestForeignPlace(t *testing.T) {
 	foreign := "/usr" // root's
 	if os.Geteuid() == 0 {
@@ -319,8 +317,8 @@ func TestForeignPlace(t *testing.T) {
 	}
 }
 
-// TestKeeperStoppedAtStart: keeper and command were stopped before the command was
-// executed, and the supervisor was killed. A reaping wakes them to end them.
+// TestKeeperStoppedAtStart: keeper and command were stopped before the command was executed,
+// and the supervisor was killed. Reap wakes them to end them.
 func TestKeeperStoppedAtStart(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		cmd, in, below := startSlowly(t, o, "/bin/sh")

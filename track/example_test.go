@@ -16,17 +16,16 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// An editor opens a terminal, and wants nothing to be left of it when the user
-// closes it: no server that was started in the background, no watcher that made
-// itself a daemon. It restricts nothing. Should the editor itself be killed, the
-// keeper of the session ends it.
+// An editor opens a terminal. When the user closes it, nothing should be left: no server that
+// was started in the background, no watcher that became a daemon. The editor restricts nothing.
+// If the editor itself is killed, the session's keeper ends the session.
 func Example() {
 	dir, err := os.MkdirTemp("", "editor-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := track.OpenStoreAt(dir) // an editor's own; track.OpenStore for the user's
+	store, err := track.OpenStoreAt(dir) // the editor's own; track.OpenStore opens the user's
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	master, slave, err := pty.Open() // what is read from master is shown, what is typed is written to it
+	master, slave, err := pty.Open() // show what is read from master, write to it what is typed
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,8 +71,8 @@ func Example() {
 	// nothing is left: true
 }
 
-// A server that was started from a terminal is to go on when the editor is
-// closed. Its next start finds it by what the store says, and ends it.
+// A server that was started from a terminal should keep running when the editor is closed. The
+// editor's next start finds it in the store and ends it.
 func ExampleStore_Reap() {
 	dir, err := os.MkdirTemp("", "editor-")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// startExec starts a process that replaces itself by the named program, and waits
-// until the session has as many processes as said.
+// startExec starts a process that replaces itself by the named program, and waits until the
+// session has procs processes.
 func startExec(t *testing.T, st *Store, play string, procs int, env ...string) Info {
 	t.Helper()
 	self, err := os.Executable()
@@ -47,8 +47,8 @@ func startExec(t *testing.T, st *Store, play string, procs int, env ...string) I
 	return i
 }
 
-// TestExec: what a process that became its command started is found and ended,
-// and that this is no proof is said.
+// TestExec: what a process started after it became its command is found and ended, and the
+// report says that this is no proof.
 func TestExec(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "sleepers", 6)
@@ -64,7 +64,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// hidden is what the hider's daemon sleeps for: nobody else does.
+// hidden is how long the hider's daemon sleeps, which identifies it.
 var hidden = "1" + strconv.Itoa(os.Getpid())
 
 // escaped lists the daemons of hiders.
@@ -84,8 +84,8 @@ func escaped(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestExecHides: what dropped the session's id from its environment is not found, and
-// that this proves nothing is said.
+// TestExecHides: what dropped the session's id from its environment is not found, and the
+// report says that nothing is proved.
 func TestExecHides(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "hider", 1)
@@ -100,7 +100,7 @@ func TestExecHides(t *testing.T) {
 	}
 }
 
-// TestExecSecret: the command itself is found where its environment can't be read.
+// TestExecSecret: the command itself is found even if its environment can't be read.
 func TestExecSecret(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "secret", 1)
@@ -130,7 +130,7 @@ func TestExecEnded(t *testing.T) {
 	}
 }
 
-// TestExecTrackers: a tracker that needs somebody above the command is refused.
+// TestExecTrackers: a tracker that needs a supervisor is refused.
 func TestExecTrackers(t *testing.T) {
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
 		var te *TrackerError

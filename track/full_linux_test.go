@@ -19,9 +19,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestFullTable: a kept session has filled the table of processes. A program
-// written in Go can't start any more, zsbx reap is none that can; what
-// docs/sessions.md gives to type into a shell works all the same.
+// TestFullTable: a kept session has filled the process table. Programs written in Go, such as
+// zsbx reap, can't start any more. The shell commands in docs/sessions.md work all the same.
 func TestFullTable(t *testing.T) {
 	doc, err := os.ReadFile("../docs/sessions.md")
 	if err != nil {
@@ -49,8 +48,8 @@ func TestFullTable(t *testing.T) {
 	}
 }
 
-// playFullHost is the init of a PID namespace with a limit on processes: the
-// tracker, the rounds, and what a shell is to do when all is full.
+// playFullHost is the init of a PID namespace with a limit on processes. Its arguments are the
+// tracker, the rounds, and what a shell does when the table is full.
 func playFullHost(args []string) {
 	check := func(err error) {
 		if err != nil {
@@ -116,8 +115,8 @@ func playFullHost(args []string) {
 	_ = os.RemoveAll(dir)
 }
 
-// waitingShell is a shell that was started while there was room. The function
-// lets it go on with script, and gives what it and the program $0 say.
+// waitingShell starts a shell while there is room. The function makes it run script, and
+// returns what it and the program $0 print.
 func waitingShell(script, program string) func() string {
 	c := exec.Command("/bin/sh", "-c", "read x\n"+script, program)
 	c.Env = append(os.Environ(), helperEnv+"=hello")

@@ -22,7 +22,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// bombs never end by themselves; they belong into a PID namespace with a limit.
+// bombs never end by themselves, so they must run in a PID namespace with a limit.
 func bombs() map[string]func() {
 	return map[string]func(){
 		"bomb":         func() { say("ready"); rawChild(rawBomb); rawPause() },
@@ -48,8 +48,8 @@ func rawBombSetsid() {
 	}
 }
 
-// playSupervisor runs a session in a process of its own, for tests that kill
-// supervisors: the store's directory, the tracker, then flags.
+// playSupervisor runs a session in a separate process, for tests that kill supervisors. Its
+// arguments are the store's directory, the tracker, then flags.
 func playSupervisor(args []string) {
 	st, err := OpenStoreAt(args[0])
 	if err != nil {
@@ -69,7 +69,7 @@ func playSupervisor(args []string) {
 	if strings.Contains(args[2], "wait") {
 		_, _ = s.Wait()
 	}
-	time.Sleep(2 * testkit.Patience) // not select {}: without cgo that is a deadlock to Go
+	time.Sleep(2 * testkit.Patience) // not select {}, which Go without cgo reports as a deadlock
 }
 
 // playSlowStart starts a session whose command executes when this program's standard
@@ -86,7 +86,7 @@ func playSlowStart(args []string) {
 	c := attackCommand("sleepers")
 	c.Path, c.Args = args[2], []string{"sh", "-c", "sleep 1000"}
 	b := fork.Put(c.Memory(), byte(0))
-	in, err := unix.Dup(0) // the command has another
+	in, err := unix.Dup(0) // the command gets another one
 	if err != nil {
 		panic(err)
 	}
@@ -153,7 +153,7 @@ func attackCommand(name string) *fork.Command {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "(env -i setsid sleep $HIDDEN &); exec sleep 1000"}
 	}
 	if name == "sleepers" {
-		// Six processes, and never more: who comes and goes does so first.
+		// Six processes and never more; short-lived ones come first.
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "(setsid sh -c 'sleep 1000 & sleep 1000' &); sleep 1000 & setsid sleep 1000 & exec sleep 1000"}
 	}
 	if abi := domainCaps().landlock; abi >= domainABI {
@@ -166,8 +166,8 @@ func attackCommand(name string) *fork.Command {
 	return c
 }
 
-// warmUp makes Go keep some threads at hand: when the bomb has filled the table
-// of processes, it gets no new ones.
+// warmUp makes Go keep some spare threads, since it gets no new ones when the bomb has filled
+// the process table.
 func warmUp() {
 	var all, ended sync.WaitGroup
 	all.Add(12)
@@ -191,11 +191,11 @@ func ownProc() {
 	}
 }
 
-// playHopControl is the init of a PID namespace. It shows that killing a
-// hopper's process group, and all that a scan of /proc finds, leaves hoppers.
+// playHopControl is the init of a PID namespace. It shows that hoppers survive when their
+// process group and all that a scan of /proc finds are killed.
 func playHopControl() {
 	ownProc()
-	if !testkit.Within(testkit.Patience, hoppersEscape) { // now and then a scan does meet all of them
+	if !testkit.Within(testkit.Patience, hoppersEscape) { // now and then a scan does find all of them
 		os.Exit(1)
 	}
 }
@@ -225,8 +225,8 @@ func hoppersEscape() bool {
 	return !errors.Is(err, io.EOF)
 }
 
-// playBombHost is the init of a PID namespace with a limit on processes. It
-// runs a bomb in a session, and ends well if nothing of it is left.
+// playBombHost is the init of a PID namespace with a limit on processes. It runs a bomb in a
+// session, and succeeds if nothing of it is left.
 func playBombHost(args []string) {
 	check := func(err error) {
 		if err != nil {
@@ -259,7 +259,7 @@ func playBombHost(args []string) {
 		w.Close()
 		_, err = r.Read(make([]byte, 6))
 		check(err)
-		// It may never come to the limit for long: what is killed early is a bomb, too.
+		// It may never stay at the limit for long, but a bomb that is killed early counts, too.
 		testkit.Within(200*time.Millisecond, func() bool {
 			t, err := proc.Snapshot()
 			return err == nil && len(t.Procs) > 90
@@ -281,7 +281,7 @@ func playBombHost(args []string) {
 		t, err := proc.Snapshot()
 		check(err)
 		for pid, p := range t.Procs {
-			if pid != os.Getpid() && !p.Dead() && p.Name != keeperName { // the last keeper is on its way out
+			if pid != os.Getpid() && !p.Dead() && p.Name != keeperName { // the last keeper is just ending
 				check(fmt.Errorf("left: %+v", p))
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestInit: init of a PID namespace, as in a container, begins sessions. With the /proc
-// of another namespace that is refused, for the numbers there are those of others.
+// TestInit: init of a PID namespace, as in a container, begins sessions. With another
+// namespace's /proc that is refused, since its numbers mean other processes.
 func TestInit(t *testing.T) {
 	for _, act := range []string{"foreign", "begin", "become"} {
 		out, err := inNamespace(t, "inithost", act, t.TempDir())
@@ -31,7 +31,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// playInitHost is the init of a PID namespace. It says nothing where all is well.
+// playInitHost is the init of a PID namespace. It prints nothing if all is well.
 func playInitHost(args []string) {
 	act, dir := args[0], args[1]
 	st, err := OpenStoreAt(dir)
@@ -44,7 +44,7 @@ func playInitHost(args []string) {
 	if act == "hide" {
 		options := "hidepid=2"
 		if gid := os.Getenv("BECOME"); gid != "" {
-			options += ",gid=" + gid // or root's group would see all
+			options += ",gid=" + gid // else root's group would see all
 		}
 		if err := unix.Mount("proc", "/proc", "proc", 0, options); err != nil {
 			fmt.Println("skip: no such /proc:", err)
@@ -115,8 +115,8 @@ func playInitReaper(args []string) {
 	_ = os.WriteFile(filepath.Join(args[0], "done"), nil, 0o600)
 }
 
-// TestHidden: where /proc is mounted with hidepid, a kept session's keeper is found if a
-// domain keeps the command from it. Another can't be seen, which is not taken for its end.
+// TestHidden: if /proc is mounted with hidepid, a kept session's keeper is found if it has a
+// domain. Another one can't be seen, which must not count as its end.
 func TestHidden(t *testing.T) {
 	for _, k := range []Kind{Domain, Subtree} {
 		if k == Domain {
@@ -132,7 +132,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// playHidden is init without capabilities: it sees no process that can't be dumped.
+// playHidden is init without capabilities. It can't see processes that are not dumpable.
 func playHidden(args []string) {
 	st, err := OpenStoreAt(args[0])
 	if err != nil {
@@ -179,8 +179,8 @@ func playHiddenKeeper(args []string) {
 	}
 }
 
-// TestFirstThreadEnded: a process whose first thread has ended is no dead one while
-// others run.
+// TestFirstThreadEnded: a process whose first thread has ended is not dead while other threads
+// run.
 func TestFirstThreadEnded(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "zombieleader", 1)

@@ -54,7 +54,7 @@ func TestChoose(t *testing.T) {
 			c, err := tt.caps.choose(Options{Tracker: tt.want, Scoped: tt.scoped})
 			if tt.kind == "" {
 				var te *TrackerError
-				if !errors.As(err, &te) || te.Kind != tt.want && tt.want != Auto || te.Why == "" || te.Hint != "" && te.Hint != "--track auto" && te.Hint != "--track cgroup" { // which the command line knows
+				if !errors.As(err, &te) || te.Kind != tt.want && tt.want != Auto || te.Why == "" || te.Hint != "" && te.Hint != "--track auto" && te.Hint != "--track cgroup" { // the command line knows these
 					t.Fatalf("%+v, %v", c, err)
 				}
 				return
@@ -79,10 +79,9 @@ func strength(k Kind) int {
 	return 0
 }
 
-// TestChooseProperties: a tracker asked for by name is that one or an error;
-// auto always finds one, never loses by what a machine has more, and says why
-// each stronger one was passed over; a command that is only tracked is never
-// put into a domain.
+// TestChooseProperties: asking for a tracker by name returns that one or an error. auto always
+// finds one, never gets a weaker one on a machine that offers more, and says why each stronger
+// one was not chosen. A command that is only tracked never gets a domain.
 func TestChooseProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		missing := rapid.SampledFrom([]string{"", "it is missing"})

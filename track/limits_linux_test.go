@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNoLimits: where no group can be had nothing begins.
+// TestNoLimits: if there can be no group, no session begins.
 func TestNoLimits(t *testing.T) {
 	all := Limits{Memory: 1 << 30, Pids: 100, CPU: 1000}
 	err := ProbeLimits(all)
@@ -19,11 +19,11 @@ func TestNoLimits(t *testing.T) {
 	}
 }
 
-// TestLimited has each tracker's session in a group with limits.
+// TestLimited runs a session of each tracker in a group with limits.
 func TestLimited(t *testing.T) {
 	all := Limits{Memory: 64 << 20, Pids: 8, CPU: 1000}
 	if err := ProbeLimits(all); err != nil {
-		t.Skip(err) // more than testkit.Cgroup: the controllers
+		t.Skip(err) // this needs the controllers, too
 	}
 	for _, kind := range []Kind{Auto, Cgroup, Subtree} {
 		s := begin(t, Options{Store: tempStore(t), Limits: all, Tracker: kind, Confined: true},

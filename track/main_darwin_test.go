@@ -11,8 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// TestMain lets the test binary stand in for the helper, and for commands that
-// try to get away.
+// TestMain lets the test binary be the helper, and commands that try to escape.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 		os.Exit(fork.SandboxMain())
@@ -41,7 +40,7 @@ func escape(act string) int {
 		_ = c.Start()
 	}
 	switch act {
-	case "daemon": // twice on its own, the parents gone
+	case "daemon": // detached twice, its parents gone
 		again("daemon2")
 	case "daemon2":
 		again("sleep")

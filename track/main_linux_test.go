@@ -20,7 +20,7 @@ import (
 // helperEnv makes the test binary play a program: the value is its name.
 const helperEnv = "ZSBX_TRACK_HELPER"
 
-// init keeps the program that ends its first thread on that.
+// init locks the program that ends its first thread to that thread.
 func init() {
 	if os.Getenv(helperEnv) == "zombieleader" {
 		runtime.LockOSThread()
@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rounds is how often tests against races repeat: ZSBX_TEST_ROUNDS, 5 unless
-// told.
+// rounds returns how often tests of races repeat: ZSBX_TEST_ROUNDS, or 5.
 func rounds(t testing.TB) int {
 	s := os.Getenv("ZSBX_TEST_ROUNDS")
 	if s == "" {
@@ -55,7 +54,7 @@ func rounds(t testing.TB) int {
 	return n
 }
 
-// tempStore gives a store of the test's own.
+// tempStore returns a store for the test.
 func tempStore(t testing.TB) *Store {
 	t.Helper()
 	s, err := OpenStoreAt(t.TempDir())
@@ -65,7 +64,7 @@ func tempStore(t testing.TB) *Store {
 	return s
 }
 
-// helper is a command that plays the named program.
+// helper returns a command that plays the named program.
 func helper(t testing.TB, name string, args ...string) *fork.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -84,7 +83,7 @@ func helper(t testing.TB, name string, args ...string) *fork.Command {
 	}
 }
 
-// runShell is a command for /bin/sh.
+// runShell returns a command for /bin/sh.
 func runShell(t testing.TB, script string) *fork.Command {
 	c := helper(t, "sh", "-c", script)
 	c.Path = "/bin/sh"
@@ -103,17 +102,17 @@ func confine(t testing.TB, c *fork.Command) {
 	c.Steps = append(c.Steps, steps...)
 }
 
-// domainCaps is what the machine has of the tracker Domain.
+// domainCaps returns what the machine offers for the tracker Domain.
 func domainCaps() caps { return probe(Options{Tracker: Domain}) }
 
-// requireDomain goes on where the kernel has the tracker.
+// requireDomain skips the test if the kernel lacks the tracker.
 func requireDomain(t testing.TB) {
 	t.Helper()
 	c := domainCaps()
 	testkit.NeedLandlock(t, c.landlock, domainABI, c.noDomain)
 }
 
-// deadline is how long anything may take before a test says that it hangs.
+// deadline limits how long anything may take before a test fails.
 func deadline(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	t.Cleanup(cancel)
@@ -152,14 +151,14 @@ func begin(t testing.TB, o Options, c *fork.Command) *Session {
 		_, _ = s.Close(deadline(t))
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // whatever the test came to
+	t.Cleanup(func() { // also if the test failed
 		_, _ = o.Store.Reap(deadline(t), s.ID())
 	})
 	return s
 }
 
-// marked lists the living processes whose environment has the mark, dead ones
-// left out: an oracle that knows nothing of sessions.
+// marked returns the living processes whose environment has the mark. It is an oracle that
+// knows nothing of sessions.
 func marked(t testing.TB, mark string) []int {
 	t.Helper()
 	ents, err := os.ReadDir("/proc")
@@ -182,8 +181,8 @@ func marked(t testing.TB, mark string) []int {
 	return pids
 }
 
-// sleeping reports whether so many processes of a session have become sleep(1). Until then
-// there may be one more, and for a moment a process has no environment.
+// sleeping reports whether n processes of a session have become sleep(1). Before, there may be
+// one more, and for a moment a process has no environment.
 func sleeping(t testing.TB, mark string, n int) bool {
 	t.Helper()
 	for _, pid := range marked(t, mark) {
@@ -194,8 +193,7 @@ func sleeping(t testing.TB, mark string, n int) bool {
 	return n == 0
 }
 
-// canary is a process outside of every session. check fails the test if it is
-// gone.
+// canary starts a process outside every session. check fails the test if it is gone.
 func canary(t testing.TB) (check func()) {
 	t.Helper()
 	c := exec.Command("sleep", "300")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// highestDescriptor is the highest number of an open file of this process.
+// highestDescriptor returns the highest descriptor that this process has open.
 func highestDescriptor(t *testing.T) int {
 	t.Helper()
 	ents, err := os.ReadDir("/proc/self/fd")
@@ -24,8 +24,7 @@ func highestDescriptor(t *testing.T) int {
 	return highest
 }
 
-// TestManySessions: a list keeps no files open, and to find one of many takes
-// no list.
+// TestManySessions: listing keeps no files open, and finding one of many needs no listing.
 func TestManySessions(t *testing.T) {
 	st := tempStore(t)
 	const many = 300

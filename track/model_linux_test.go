@@ -8,25 +8,25 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a model of some sessions: what must be alive and what the store
-// must say, whatever happened to them.
+// world is a model of some sessions. It says what must be alive and what the store must report,
+// whatever happened to them.
 type world struct {
 	t        *testing.T
 	o        Options
 	sessions map[string]*modelled
 }
 
-// modelled is what the model knows of a session.
+// modelled is what the model knows about a session.
 type modelled struct {
 	keep       bool
 	supervised *supervised
 	supervisor bool // lives
 	keeper     bool // lives
-	processes  int  // that must be alive
+	processes  int  // how many must be alive
 }
 
-// TestModel plays random histories of sessions, crashes and reaps against the
-// real thing, and compares after each step.
+// TestModel runs random histories of sessions, crashes and reaps, and compares the system with
+// the model after each step.
 func TestModel(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		check := canary(t)
@@ -45,7 +45,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// step does one thing to one session, as the number says.
+// step does one thing to one session, chosen by the number.
 func (w *world) step(n int) {
 	id, m := "", (*modelled)(nil)
 	for i, s := range w.sessions { // any
@@ -87,7 +87,7 @@ func (w *world) step(n int) {
 				m.keeper, m.processes = false, 0
 			}
 		}
-	case 7: // what is stale is removed
+	case 7: // stale sessions are removed
 		rs, err := w.o.Store.Prune(deadline(w.t))
 		if err != nil {
 			w.t.Fatal(err)

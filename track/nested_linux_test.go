@@ -13,8 +13,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestNested: an inner session is reaped alone; the outer takes the inner one
-// with it.
+// TestNested: an inner session is reaped alone; reaping the outer one ends both.
 func TestNested(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		inner := t.TempDir()

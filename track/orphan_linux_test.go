@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// orphanOf looks for orphans that this test made, by the program and the session.
+// orphanOf returns the orphans that this test made, by program and session.
 func orphanOf(t *testing.T, st *Store, id string) []Info {
 	t.Helper()
 	_, all, err := st.Survey()
@@ -36,8 +36,8 @@ func forgetAll(t *testing.T, st *Store) {
 	}
 }
 
-// TestOrphan: a session whose files were removed by hand is found by its keeper,
-// and ended; there is no proof. As long as its supervisor lives it is that one's.
+// TestOrphan: a session whose files were removed by hand is found by its keeper, and ended
+// without proof. While its supervisor lives, it is no orphan.
 func TestOrphan(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
@@ -69,7 +69,7 @@ func TestOrphan(t *testing.T) {
 	})
 }
 
-// TestOrphanSupervised: what a living program began is its own to end.
+// TestOrphanSupervised: a session whose program lives is no orphan.
 func TestOrphanSupervised(t *testing.T) {
 	o := Options{Tracker: Subtree, Store: tempStore(t)}
 	s := supervise(t, o, "keep", "sleepers")
@@ -87,9 +87,9 @@ func TestOrphanSupervised(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(marked(t, s.id)) == 0 })
 }
 
-// TestOrphanOnlyByName: a process that is called zsbx-keeper and is none is not
-// taken for one, whatever it did to look so short of blocking SIGTERM itself.
-// One that does all of it inside of a session stays that session's.
+// TestOrphanOnlyByName: a process that is only named zsbx-keeper does not count as one,
+// whatever else it does to look so, unless it blocks SIGTERM. One that does all of that inside
+// a session still belongs to that session.
 func TestOrphanOnlyByName(t *testing.T) {
 	named := filepath.Join(t.TempDir(), keeperName)
 	sleep, err := exec.LookPath("sleep")

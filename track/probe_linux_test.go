@@ -7,7 +7,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestProbeAtOnce: sessions that begin at once in one program find the same.
+// TestProbeAtOnce: sessions that begin at the same time in one program get the same answers.
 func TestProbeAtOnce(t *testing.T) {
 	if c := probe(Options{Tracker: Cgroup}); c.group == "" {
 		testkit.Lacks(t, testkit.Cgroup, c.noGroup)

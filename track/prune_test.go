@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Prune reaps all that is stale, as zsbx reap --stale does. What goes wrong with
-// one session does not stop the others.
+// Prune reaps all stale sessions, like zsbx reap --stale. A failure for one session does not
+// stop the others.
 func (s *Store) Prune(ctx context.Context) ([]Report, error) {
 	infos, err := s.List()
 	errs := []error{err}

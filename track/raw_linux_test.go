@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raw makes a system call without a word to Go's scheduler.
+// raw makes a system call without telling Go's scheduler.
 //
 //go:nosplit
 //go:norace
@@ -38,8 +38,7 @@ func rawExit() {
 	}
 }
 
-// rawPause stays for a while: a test that was killed must leave nothing for
-// ever.
+// rawPause sleeps for a limited time, so that a killed test leaves nothing for ever.
 //
 //go:norace
 func rawPause() {

@@ -20,7 +20,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// supervised is a session in a process of its own.
+// supervised is a session with a separate supervisor process.
 type supervised struct {
 	cmd         *exec.Cmd
 	id          string
@@ -66,7 +66,7 @@ func supervise(t *testing.T, o Options, flags, attacker string) *supervised {
 	return s
 }
 
-// awaitName waits until a keeper is all settled.
+// awaitName waits until a keeper has finished its setup.
 func awaitName(t *testing.T, keeper int) {
 	t.Helper()
 	eventually(t, "the keeper has its name", func() bool {
@@ -90,8 +90,8 @@ func one(t *testing.T, st *Store) Info {
 	return ls[0]
 }
 
-// TestSupervisorKilled: the keeper sees it and ends the session; what is left
-// in the store is found to be ended, and removed.
+// TestSupervisorKilled: the keeper notices and ends the session. The store lists it as ended,
+// and it can be removed.
 func TestSupervisorKilled(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for range rounds(t) {
@@ -111,7 +111,7 @@ func TestSupervisorKilled(t *testing.T) {
 	})
 }
 
-// TestSupervisorKilledKeep: with Keep the session goes on without it.
+// TestSupervisorKilledKeep: with Keep the session runs on without its supervisor.
 func TestSupervisorKilledKeep(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
@@ -132,8 +132,9 @@ func TestSupervisorKilledKeep(t *testing.T) {
 	})
 }
 
-// TestKeeperKilled: somebody outside kills the keeper. The command dies with it.
-// What else can be found is killed all the same; without a control group that is no proof, and said so.
+// TestKeeperKilled: somebody outside kills the keeper. The command dies with it. What else can
+// be found is killed all the same. Without a control group that is no proof, and the report
+// says so.
 func TestKeeperKilled(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
@@ -155,8 +156,7 @@ func TestKeeperKilled(t *testing.T) {
 	})
 }
 
-// TestKeeperKilledUnderSupervisor: the supervisor learns of it and does the
-// same.
+// TestKeeperKilledUnderSupervisor: the supervisor notices and does the same.
 func TestKeeperKilledUnderSupervisor(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		check := canary(t)
@@ -184,7 +184,7 @@ func TestKeeperKilledUnderSupervisor(t *testing.T) {
 	})
 }
 
-// TestKeeperStopped: somebody stops the keeper. Reaping wakes it up.
+// TestKeeperStopped: somebody stops the keeper. Reap wakes it.
 func TestKeeperStopped(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
@@ -196,7 +196,7 @@ func TestKeeperStopped(t *testing.T) {
 	})
 }
 
-// TestReapTwiceAtOnce: both succeed, or the later one finds nothing any more.
+// TestReapTwiceAtOnce: both succeed, or the later one finds nothing.
 func TestReapTwiceAtOnce(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for range rounds(t) {
@@ -250,7 +250,7 @@ func TestReapUnderSupervisor(t *testing.T) {
 	})
 }
 
-// TestReapInTime: a session that can't be ended in time is not called ended.
+// TestReapInTime: a session that can't be ended in time is not reported as ended.
 func TestReapInTime(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
@@ -262,8 +262,8 @@ func TestReapInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	// Nothing can hold a killed process up here; a stopped keeper that is
-	// stopped again at once comes close.
+	// Nothing can delay a killed process here. A keeper that is stopped again and again comes
+	// close.
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -288,8 +288,8 @@ func TestReapInTime(t *testing.T) {
 	}
 }
 
-// TestReapLate: a reaping that has no time at all, as one among a fork bomb's processes,
-// has stopped what it saw, so that the next one has less to do.
+// TestReapLate: a Reap without any time left, as during a fork bomb, still stops what it saw,
+// so that the next one has less to do.
 func TestReapLate(t *testing.T) {
 	o := Options{Tracker: Subtree, Store: tempStore(t)}
 	s := supervise(t, o, "keep", "sleepers")
@@ -302,7 +302,7 @@ func TestReapLate(t *testing.T) {
 	eventually(t, "the command is dead, the others live", func() bool { return len(one(t, o.Store).Procs) == 5 })
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
-	eventually(t, "all are stopped", func() bool { // the kernel wakes some, if the command ends just then
+	eventually(t, "all are stopped", func() bool { // the kernel wakes some if the command ends just then
 		r, err := o.Store.Reap(late, s.id)
 		if err != nil || r.Removed || len(r.Survivors) == 0 {
 			t.Fatalf("%+v, %v", r, err)

@@ -82,8 +82,8 @@ func TestReapByForgedRecord(t *testing.T) {
 	}
 }
 
-// TestForgedKeeper: what is below a process that a record calls a keeper, and that is
-// none, is not the session's.
+// TestForgedKeeper: if a record names a keeper that is none, processes below that are not the
+// session's.
 func TestForgedKeeper(t *testing.T) {
 	table := &proc.Table{Procs: map[int]Proc{
 		1: {ID: ProcID{Pid: 1, Start: 1}, Name: "init"}, 500: {ID: ProcID{Pid: 500, Start: 5}, Parent: 1, Name: "victim"},
@@ -98,7 +98,7 @@ func TestForgedKeeper(t *testing.T) {
 	}
 }
 
-// TestReapAfterReboot: the record is of another boot. Its pids mean nothing.
+// TestReapAfterReboot: the record is from another boot, so its pids mean nothing.
 func TestReapAfterReboot(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree, Keep: true}, runShell(t, "sleep 1000 &"))
@@ -122,7 +122,7 @@ func TestReapAfterReboot(t *testing.T) {
 	s.release()
 }
 
-// TestReapElsewhere: another machine's or container's session is not for us.
+// TestReapElsewhere: another machine's or container's session can't be reaped here.
 func TestReapElsewhere(t *testing.T) {
 	for _, change := range []func(r *Record){
 		func(r *Record) { r.PidNS++ },
@@ -147,8 +147,8 @@ func TestReapElsewhere(t *testing.T) {
 	}
 }
 
-// TestFilesRemovedByHand: a session whose file is gone can't be found, but
-// ends with its supervisor all the same.
+// TestFilesRemovedByHand: a session whose file is gone can't be found, but still ends with its
+// supervisor.
 func TestFilesRemovedByHand(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
@@ -163,7 +163,7 @@ func TestFilesRemovedByHand(t *testing.T) {
 	}
 }
 
-// TestForeignSession: what belongs to somebody else is said to.
+// TestForeignSession: the error says that a session belongs to another user.
 func TestForeignSession(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

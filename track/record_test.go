@@ -16,9 +16,9 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// drawRecord makes any record that could be written.
+// drawRecord draws any record that could be written.
 func drawRecord(t *rapid.T) *Record {
-	text := rapid.String() // any UTF-8; JSON has no other
+	text := rapid.String() // any UTF-8, which is all that JSON can have
 	pid := rapid.Custom(func(t *rapid.T) ProcID {
 		return ProcID{Pid: rapid.IntRange(2, 1<<22).Draw(t, "pid"), Start: rapid.Uint64().Draw(t, "start")}
 	})
@@ -52,8 +52,8 @@ func TestRecordReadsBack(t *testing.T) {
 	})
 }
 
-// TestEncodeQuotes: any bytes give valid JSON, and encoding/json reads them as
-// it would have written them.
+// TestEncodeQuotes: any bytes become valid JSON, and encoding/json reads the same as if it had
+// written them.
 func TestEncodeQuotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s"))

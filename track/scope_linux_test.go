@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestScopeRefused: where the user's service manager does not answer, nothing
-// of the command runs, in a namespace or not, and the error says what to type.
+// TestScopeRefused: if the user's service manager does not answer, nothing of the command runs,
+// with or without a namespace, and the error says what to type.
 func TestScopeRefused(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null/bus")
 	offered := caps{os: "linux", noDomain: "-", group: scope}
@@ -36,8 +36,8 @@ func TestScopeRefused(t *testing.T) {
 	}
 }
 
-// TestScopeStartFails: a start that fails before the command waits for its scope is no
-// fault of the scope, or it would not be tried again without what was refused.
+// TestScopeStartFails: if a start fails before the command waits for its scope, the error does
+// not blame the scope. Otherwise it would not be tried again without what was refused.
 func TestScopeStartFails(t *testing.T) {
 	offered := caps{os: "linux", noDomain: "-", group: scope}
 	s, err := Begin(Options{Store: tempStore(t), caps: &offered})
@@ -55,7 +55,7 @@ func TestScopeStartFails(t *testing.T) {
 	}
 }
 
-// pidNamespace are the flags of clone(2) by which this process gets one.
+// pidNamespace returns the flags of clone(2) for a PID namespace.
 func pidNamespace() uintptr {
 	if os.Geteuid() == 0 {
 		return unix.CLONE_NEWPID
@@ -83,7 +83,7 @@ func TestScopeSupervisorKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	asked, err := bus.Accept() // the command is there, and the manager is asked to move it
+	asked, err := bus.Accept() // the command exists, and the manager is asked to move it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
-// These tests need a Mac; with ZSBX_TEST_REQUIRE=seatbelt they fail where they
-// would be skipped.
+// These tests need a Mac. With ZSBX_TEST_REQUIRE=seatbelt they fail instead of being skipped.
 
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
@@ -25,7 +24,7 @@ func requireSeatbelt(t *testing.T) {
 	}
 }
 
-// begun starts an act in a session of its own store.
+// begun starts an act in a session with a separate store.
 func begun(t *testing.T, act string, o Options) (*Store, *Session) {
 	t.Helper()
 	requireSeatbelt(t)
@@ -63,7 +62,7 @@ func closed(t *testing.T, s *Session) Report {
 	return r
 }
 
-// procsOf lists what carries a session's fingerprint.
+// procsOf returns the processes with a session's fingerprint.
 func procsOf(t *testing.T, id string) []int {
 	t.Helper()
 	k := &kernelTable{session: id}
@@ -80,8 +79,8 @@ func procsOf(t *testing.T, id string) []int {
 	return pids
 }
 
-// TestMacReap: daemons, hoppers and all of it together are killed, and a
-// process beside the session is not.
+// TestMacReap: daemons, hoppers and all of them together are killed, and a process outside the
+// session is not.
 func TestMacReap(t *testing.T) {
 	requireSeatbelt(t)
 	bystander := exec.Command("/bin/sleep", "60")
@@ -97,7 +96,7 @@ func TestMacReap(t *testing.T) {
 			if _, err := s.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			if ev, err := s.Next(); err != io.EOF { // no word of the session's end
+			if ev, err := s.Next(); err != io.EOF { // no event for the session's end
 				t.Errorf("%+v, %v", ev, err)
 			}
 			if act != "hopper" {
@@ -157,8 +156,8 @@ func TestMacKeepAndReap(t *testing.T) {
 	}
 }
 
-// TestMacTrackOnlyRestrictsNothing: a command that is only tracked reads,
-// writes and talks as it would without.
+// TestMacTrackOnlyRestrictsNothing: a command that is only tracked reads, writes and connects
+// as without zsbx.
 func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
 	requireSeatbelt(t)
 	script := `cat ~/.profile /etc/hosts >/dev/null 2>&1; f=$(mktemp /tmp/zsbx-test.XXXXXX) && echo x >"$f" && rm "$f" && ls / ~ >/dev/null && kill -0 $PPID && /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()'`
@@ -173,8 +172,8 @@ func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
 	closed(t, s)
 }
 
-// TestMacTable: this process is in the list, once, with its parent and a start
-// time that two questions agree on, and is no member of anything.
+// TestMacTable: this process is in the list once, with its parent and with the same start time
+// in two snapshots, and it is no member of a session.
 func TestMacTable(t *testing.T) {
 	k := &kernelTable{session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677"}
 	rows, err := k.Snapshot()

@@ -43,15 +43,15 @@ func TestSession(t *testing.T) {
 	})
 }
 
-// TestGrace: what only had to write what it was given does so after the
-// command's end; what goes on is killed a moment later.
+// TestGrace: a process that only writes out its input can do so after the command's end. One
+// that keeps running is killed a moment later.
 func TestGrace(t *testing.T) {
-	const grace = 300 * time.Millisecond // what the command left has as long
+	const grace = 300 * time.Millisecond // how long what the command left may run
 	kinds(t, func(t *testing.T, o Options) {
 		for script, killed := range map[string]int{"(sleep 0.03; echo late) &": 0, "echo late; setsid sleep 1000 &": 1} {
 			var ev fork.Event
 			var said []byte
-			// On a busy machine the moment may be over before it is used.
+			// On a busy machine that time may be over too soon.
 			if !testkit.Within(testkit.Patience, func() bool {
 				r, w, err := os.Pipe()
 				if err != nil {
@@ -119,8 +119,8 @@ func TestKeepAndReap(t *testing.T) {
 	})
 }
 
-// TestStartFails: nothing is left of a session whose command can't be started,
-// and it can be tried again with another.
+// TestStartFails: nothing is left of a command that can't be started, and the session can start
+// another one.
 func TestStartFails(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s, err := Begin(o)
@@ -157,8 +157,8 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
-// TestReapBetweenAttempts: while a supervisor lives that has not started its command
-// yet, a reaping waits for the attempt that does.
+// TestReapBetweenAttempts: while a supervisor that has not started its command yet lives, Reap
+// waits for the attempt that does.
 func TestReapBetweenAttempts(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for _, late := range []bool{false, true} {
@@ -179,7 +179,7 @@ func reapBetweenAttempts(t *testing.T, o Options, late bool) {
 	defer func() { _, _ = r.Close(), w.Close() }()
 	c := attackCommand("sleepers")
 	c.Path = filepath.Join(t.TempDir(), "missing")
-	if late { // it fails when the keeper was found
+	if late { // it fails after the keeper was found
 		b := fork.Put(c.Memory(), byte(0))
 		c.Steps = []fork.Step{{Name: "read(2)", Nr: unix.SYS_READ, Args: [6]uintptr{r.Fd(), uintptr(unsafe.Pointer(b)), 1}}}
 	} else if err := s.Start(c); !errors.Is(err, os.ErrNotExist) {
@@ -245,8 +245,8 @@ func TestUnrecorded(t *testing.T) {
 	})
 }
 
-// TestUnheard: a supervisor that was stopped for long misses messages, when the
-// command fills its queue. How all ended is known nevertheless.
+// TestUnheard: a supervisor that was stopped for long misses messages if the command fills its
+// queue. It still learns how all ended.
 func TestUnheard(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, o Options) {

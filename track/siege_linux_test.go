@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// playFakeKeeper leaves a daemon that does all that makes a keeper look like one.
+// playFakeKeeper leaves a daemon that looks exactly like a keeper.
 func playFakeKeeper() {
 	rawChild(rawFakeKeeper)
 	say("ready")
@@ -34,10 +34,10 @@ func rawFakeKeeper() {
 	rawPause()
 }
 
-// playSiege signals and traces the keeper in every way there is, and tells
-// which of them the kernel allowed.
+// playSiege signals and traces the keeper in every way, and prints which ways the kernel
+// allowed.
 func playSiege() {
-	raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0) // or it dies with the keeper that it kills
+	raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0) // else it dies with the keeper that it kills
 	keeper := os.Getppid()
 	k := uintptr(keeper)
 	var siginfo [128]byte // all zero: SI_USER, from nobody
@@ -78,8 +78,8 @@ func playSiege() {
 			say("allowed: " + name)
 		}
 	}
-	// SIGIO, by way of a pipe that the keeper is said to own: the kernel drops
-	// it without a word, and the keeper must live.
+	// SIGIO through a pipe whose owner is set to the keeper: the kernel drops it silently, and
+	// the keeper must live.
 	var p [2]int
 	_ = unix.Pipe(p[:])
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETOWN, keeper)
@@ -98,8 +98,7 @@ func openAnswer(fd int, err error) int {
 	return fd
 }
 
-// playMover moves itself to the group that is given, and makes another below
-// that, with a frozen process.
+// playMover moves itself to the given group, and makes another below it, with a frozen process.
 func playMover(args []string) {
 	move := func(group string, pid int) error {
 		return os.WriteFile(group+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dirs are the directories in which sessions are looked for, in order.
+// Dirs returns the directories in which sessions are looked for, in order.
 func (s *Store) Dirs() []string {
 	d := make([]string, 0, len(s.places))
 	for _, p := range s.places {
@@ -35,7 +35,7 @@ func storeAt(t *testing.T, dir string) *Store {
 func TestOpenStore(t *testing.T) {
 	t.Setenv("HOME", "/home/x")
 	t.Setenv("TMPDIR", "/scratch")
-	t.Setenv("XDG_STATE_HOME", "relative") // to be ignored, says the specification
+	t.Setenv("XDG_STATE_HOME", "relative") // the specification says to ignore it
 	s, err := OpenStore()
 	if err != nil || s.Dirs()[0] != "/home/x/.local/state/zsbx/sessions" || !strings.HasPrefix(s.Dirs()[1], "/scratch/zsbx-") {
 		t.Errorf("%v, %v", s.Dirs(), err)
@@ -49,8 +49,8 @@ func TestOpenStore(t *testing.T) {
 	}
 }
 
-// TestStoreFallsBack: where the first place can't be written, the second is
-// used, and both are looked into.
+// TestStoreFallsBack: if the first place can't be written, the second is used, and both are
+// read.
 func TestStoreFallsBack(t *testing.T) {
 	base := t.TempDir()
 	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o600); err != nil {
@@ -71,15 +71,14 @@ func TestStoreFallsBack(t *testing.T) {
 	}
 }
 
-// TestStoreWithUnusablePlace: what is found in one place does not suffer from
-// another one.
+// TestStoreWithUnusablePlace: an unusable place does not affect what is found in another.
 func TestStoreWithUnusablePlace(t *testing.T) {
 	base := t.TempDir()
 	bad := filepath.Join(base, "bad")
 	if err := os.MkdirAll(filepath.Join(bad, "sessions"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(bad, "sessions"), 0o755); err != nil { // others may look in: refused
+	if err := os.Chmod(filepath.Join(bad, "sessions"), 0o755); err != nil { // refused, since others may read it
 		t.Fatal(err)
 	}
 	s := &Store{places: []place{{parent: bad}, {parent: filepath.Join(base, "good")}}}
@@ -139,8 +138,8 @@ func TestStoreRefuses(t *testing.T) {
 	})
 }
 
-// TestStrangeFiles: what does not belong into the store is not followed, read
-// for ever, or listed as a session.
+// TestStrangeFiles: files that do not belong in the store are not followed, read for ever, or
+// listed as sessions.
 func TestStrangeFiles(t *testing.T) {
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 	for name, put := range map[string]func(path string) error{
@@ -185,7 +184,7 @@ func TestStrangeFiles(t *testing.T) {
 	}
 }
 
-// named is a record with a name, as a session that begins has it.
+// named returns a record with a name, as for a new session.
 func named(id, name string, age time.Duration) *Record {
 	return &Record{Version: recordVersion, ID: id, Name: name, Started: time.Now().Add(-age)}
 }
@@ -200,7 +199,7 @@ func TestFind(t *testing.T) {
 		}
 		defer f.Close()
 		if id == ids[2] {
-			if err := d.claim(f, named(id, "aaaa", 0)); err != nil { // a name goes before a prefix
+			if err := d.claim(f, named(id, "aaaa", 0)); err != nil { // a name takes precedence over a prefix
 				t.Fatal(err)
 			}
 		}
@@ -220,8 +219,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestNames: one live session at a time; a dead one gives its name up, and the name
-// means the last that had it.
+// TestNames: only one live session at a time has a name. A dead one frees its name. A name
+// means the last session that had it.
 func TestNames(t *testing.T) {
 	s := storeAt(t, t.TempDir())
 	const first, second = "aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", "bbbb4fae-7dec-41d0-a765-00a0c91e6bf6"
@@ -240,7 +239,7 @@ func TestNames(t *testing.T) {
 	if err := b.claim(bf, named(second, "x", 0)); !errors.Is(err, ErrNameTaken) || !strings.Contains(err.Error(), first) {
 		t.Fatal(err)
 	}
-	af.Close() // the lock of a supervisor that was killed goes this way too
+	af.Close() // a killed supervisor's lock is released in the same way
 	if err := b.claim(bf, named(second, "x", 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -276,8 +275,8 @@ func TestNamesAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoHomeIsMade: a home directory that does not exist stays so, and the second
-// place is used. Below one that does what is missing is made.
+// TestNoHomeIsMade: a missing home directory is not made, and the second place is used. Missing
+// directories below an existing one are made.
 func TestNoHomeIsMade(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", "")

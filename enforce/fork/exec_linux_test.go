@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain plays other programs when it is told to.
+// TestMain can play other programs.
 func TestMain(m *testing.M) {
 	if script, ok := os.LookupEnv("FORK_TEST_EXEC"); ok {
 		execHelper(script)
@@ -32,12 +32,12 @@ func execHelper(script string) {
 		c.Path = "/no/such/program"
 	}
 	err := Exec(c)
-	// A thread that was restricted could not signal what is outside of its domain.
+	// A restricted thread could not signal what is outside its domain.
 	fmt.Println(err, syscall.Kill(os.Getppid(), 0))
 	os.Exit(125)
 }
 
-// becomes starts a process that replaces itself, and waits for its end.
+// becomes starts a process that replaces itself, and waits until it ends.
 func becomes(t *testing.T, script string, env ...string) (c *exec.Cmd, out []string) {
 	t.Helper()
 	domainSteps(t)
@@ -59,7 +59,7 @@ func TestExecKeepsThePid(t *testing.T) {
 	}
 }
 
-// TestExecFails: whoever could not be replaced is as it was.
+// TestExecFails: a process that could not be replaced is unchanged.
 func TestExecFails(t *testing.T) {
 	c, out := becomes(t, "true", "FORK_TEST_FAIL=1")
 	if got := strings.Join(out, " "); c.ProcessState.ExitCode() != 125 || got != "exec: /no/such/program: no such file or directory <nil>" {

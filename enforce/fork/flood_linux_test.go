@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	floodIdle = 2000 // children that the keeper has to pass over, each time it collects one
+	floodIdle = 2000 // children that the keeper has to skip each time it reaps one
 	floodBy   = 6    // processes that make children which end at once
-	floodMost = 4000 // processes there may be of them all, collected or not
+	floodMost = 4000 // limit for all of them, reaped or not
 	floodUser = 61234
 )
 
-// boundFlood bounds the processes that this one and its like can make
-// (RLIMIT_NPROC). The limit does not hold for root, who becomes another user.
+// boundFlood limits the processes of its user (RLIMIT_NPROC). The limit does not apply to root,
+// so root becomes another user.
 func boundFlood() {
 	if os.Getuid() == 0 {
 		if syscall.Setgid(floodUser) != nil || syscall.Setuid(floodUser) != nil {
@@ -40,8 +40,8 @@ func boundFlood() {
 	}
 }
 
-// floodHelper gives its parent, the keeper, more children than it can collect, for
-// a time. What it makes ends by itself a little later.
+// floodHelper gives its parent, the keeper, more children than it can reap, for a time. They
+// end by themselves a little later.
 func floodHelper(life string) {
 	d, err := time.ParseDuration(life)
 	if err != nil {
@@ -61,7 +61,7 @@ func floodHelper(life string) {
 			Env: []string{"FORK_TEST_FLOOD_UNTIL=" + strconv.FormatInt(end.UnixNano(), 10)},
 			Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT},
 		})
-		if err != nil && !errors.Is(err, syscall.EAGAIN) { // else there are as many as may be
+		if err != nil && !errors.Is(err, syscall.EAGAIN) { // else the limit is reached
 			os.Exit(4)
 		}
 	}
@@ -77,16 +77,15 @@ func floodUntil(end string) {
 	const flags = unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM
 	var m Memory
 	mem := Put(&m, keeperMem{})
-	j := Put(&m, image{mem: mem}) // who is not the keeper's child ends
+	j := Put(&m, image{mem: mem}) // one that is not the keeper's child ends
 	for time.Now().UnixNano() < n {
 		rawClone(flags|uintptr(unix.SIGCHLD), mem.stack.top(), reflect.ValueOf(runChild).Pointer(), j, roleCommand)
 	}
 	os.Exit(0)
 }
 
-// TestLimitInFlood: a keeper that gets more children than it can collect keeps the
-// time all the same. The control is the same command without a limit, which lives
-// as long as it likes.
+// TestLimitInFlood: a keeper that gets more children than it can reap still enforces the time
+// limit. The control is the same command without a limit, which runs as long as it likes.
 func TestLimitInFlood(t *testing.T) {
 	const life = testkit.Patience
 	start := func(l Limit, life time.Duration) *Process {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shell starts script in sh, with stdout into a file whose content the
-// returned function gives.
+// shell starts script in sh, with stdout into a file. The returned function returns the file's
+// content.
 func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, func() string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "out")
@@ -45,7 +45,7 @@ func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, fun
 	}
 }
 
-// own starts a command as on macOS: a child of this process's own, without a keeper.
+// own starts a command as on macOS: as this process's own child, without a keeper.
 func own(t *testing.T, c *Command) *Process {
 	t.Helper()
 	proc, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Env: c.Env, Files: c.Files})
@@ -140,7 +140,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	}
 	p, out := shell(t, &Keeper{}, script)
 	finish(t, p)
-	// 0, 1, 2 and the one with which ls reads the directory.
+	// 0, 1, 2 and the one by which ls reads the directory.
 	if got := strings.TrimSpace(out()); got != "4" {
 		t.Errorf("the command has %s descriptors, want 4 (%s without)", got, strings.TrimSpace(string(control)))
 	}
@@ -191,8 +191,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// TestEarlySignals: what comes before the command is there reaches it, all of it,
-// and what the keyboard sends to the keeper in its place as well.
+// TestEarlySignals: all signals that come before the command is started reach it, including
+// those that the keyboard sends to the keeper.
 func TestEarlySignals(t *testing.T) {
 	for name, c := range map[string]struct {
 		early func(p *Process) error
@@ -217,8 +217,7 @@ func TestEarlySignals(t *testing.T) {
 	}
 }
 
-// What is started has the main thread's scheduling policy, and not that of whatever
-// thread starts it.
+// A started command has the main thread's scheduling policy, whichever thread starts it.
 func TestSchedulingPolicy(t *testing.T) {
 	main, err := unix.SchedGetAttr(os.Getpid(), 0)
 	if err != nil {
@@ -235,7 +234,7 @@ func TestSchedulingPolicy(t *testing.T) {
 			runtime.UnlockOSThread()
 			return
 		}
-		// No unlocking: the thread is another from now on.
+		// Never unlocked, since the thread is changed.
 		attr, err := unix.SchedGetAttr(0, 0) // with the niceness, which only root lowers
 		if err == nil {
 			attr.Policy = unix.SCHED_BATCH

@@ -18,8 +18,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestForward: a signal to this process alone reaches the command, which
-// would else have killed this one.
+// TestForward: a signal to this process alone reaches the command. Otherwise it would kill this
+// process.
 func TestForward(t *testing.T) {
 	var before, during, after kernelAction
 	if err := sigaction(syscall.SIGUSR1, nil, &before); err != nil {
@@ -72,7 +72,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardEarly: one that comes before the command is there is not lost.
+// TestForwardEarly: a signal that comes before the command is started is not lost.
 func TestForwardEarly(t *testing.T) {
 	c := &Command{
 		Path: "/bin/sleep", Args: []string{"sleep", "60"}, Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1},
@@ -88,8 +88,8 @@ func TestForwardEarly(t *testing.T) {
 	_ = p.Close()
 }
 
-// TestForwardLate: a signal that no thread has taken when the command has ended was
-// for the command; the caller's own handler does not get it.
+// TestForwardLate: a signal that is still pending when the command has ended was for the
+// command, so the caller's own handler does not get it.
 func TestForwardLate(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -115,7 +115,7 @@ func TestForwardLate(t *testing.T) {
 	if merr := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil || merr != nil {
 		t.Fatal(err, merr)
 	}
-	// Had the first one reached the caller, it would come before this one.
+	// If the first one had reached the caller, it would come before this one.
 	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +129,8 @@ func TestForwardLate(t *testing.T) {
 	}
 }
 
-// TestForwardKeyboard: SIGINT as the terminal sends it, which only a thread
-// itself can imitate, is passed on to a command with a terminal of its own.
+// TestForwardKeyboard: SIGINT as from the terminal is passed on to a command with its own
+// terminal. Only a thread itself can imitate such a signal.
 func TestForwardKeyboard(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

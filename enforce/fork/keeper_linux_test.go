@@ -39,8 +39,8 @@ func domainSteps(t *testing.T) (outer, inner []Step) {
 	return make(), make()
 }
 
-// A keeper that is told that it has a domain but has none must refuse: its
-// kill(-1) would reach the world.
+// A keeper that was wrongly told that it has a domain must refuse, since its kill(-1) would
+// reach everything.
 func TestDomainIsProved(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	_, err := Start(&Command{Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{Domain: true}})
@@ -58,8 +58,8 @@ func TestDomainIsProved(t *testing.T) {
 	finish(t, p)
 }
 
-// daemons leaves processes behind in every usual way and prints their pids. The last
-// one has a child that has ended by itself, and that nobody waits for.
+// daemons leaves processes behind in every usual way and prints their pids. The last one has a
+// zombie child.
 const daemons = `
 sleep 1000 & echo $!
 setsid sleep 1000 & echo $!
@@ -70,7 +70,7 @@ set -- $(sh -c '(until grep sleep /proc/$$/comm; do :; done) >/dev/null & echo $
 until grep -q '^State:.Z' /proc/$2/status; do sleep 0.01; done
 exit 3`
 
-// noPidfds has pidfd_open(2) refused, as the filters of some containers do.
+// noPidfds makes pidfd_open(2) fail, as the filters of some containers do.
 func noPidfds(t *testing.T) []Step {
 	m := memory(t)
 	filter := PutSlice(m, []unix.SockFilter{
@@ -185,8 +185,8 @@ func TestStopAndContinue(t *testing.T) {
 	}
 }
 
-// The keeper holds nothing of its caller's but its own few descriptors, leaves
-// the session, and gives the heap back.
+// The keeper keeps only its own few descriptors, leaves the terminal session, and frees the
+// heap.
 func TestKeeperIsSmall(t *testing.T) {
 	ballast := make([]byte, 32<<20)
 	for i := range ballast {
@@ -223,8 +223,7 @@ func TestKeeperIsSmall(t *testing.T) {
 	}
 }
 
-// TestCallerGone: a keeper whose caller goes away before it said so starts
-// nothing, and ends.
+// TestCallerGone: a keeper whose caller ends before it is ready starts nothing, and ends.
 func TestCallerGone(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	done := make(chan error, 1)
@@ -248,8 +247,8 @@ func TestCallerGone(t *testing.T) {
 	}
 }
 
-// TestStoppedAfterItsLastWord: a keeper that somebody stops before it ends is
-// woken, and one that never ends is not waited for.
+// TestStoppedAfterItsLastWord: a keeper that was stopped before it ends is woken. The caller
+// does not wait for one that never ends.
 func TestStoppedAfterItsLastWord(t *testing.T) {
 	for _, script := range []string{"kill -STOP $$", "while :; do kill -STOP $$; done"} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

@@ -29,8 +29,8 @@ func limited(t *testing.T, k *Keeper, l Limit, script string) *Process {
 	return p
 }
 
-// TestLimit: the command is asked to end, then killed, with a keeper and, as on
-// macOS, without, and the caller is told both.
+// TestLimit: the command is asked to end, then killed, with a keeper and, as on macOS, without.
+// The caller gets both events.
 func TestLimit(t *testing.T) {
 	const stubborn = `trap "" TERM; ready; while :; do sleep 0.05; done`
 	second := Limit{Time: 300 * time.Millisecond, Kill: 300 * time.Millisecond}
@@ -71,7 +71,7 @@ func TestLimit(t *testing.T) {
 					}
 					took := time.Since(began)
 					if _, err := os.Stat(ready); err != nil && limit.Time < testkit.Patience {
-						continue // the machine is so busy that it did not come that far in time
+						continue // the machine was too busy for it to get that far in time
 					}
 					if late != c.late || status != c.want || took < c.took {
 						t.Errorf("late %t, status %#x after %s", late, int(status), took)
@@ -83,15 +83,15 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitEndsAll: what a command leaves when its time is over is killed at once, and
-// a limit longer than any machine runs is none.
+// TestLimitEndsAll: what a command leaves when its time is over is killed at once. An extremely
+// long limit is no limit.
 func TestLimitEndsAll(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "left")
 	for limit := 200 * time.Millisecond; ; limit *= 2 {
 		p := limited(t, &Keeper{}, Limit{Time: limit, Kill: time.Minute}, `setsid sh -c 'trap "" TERM; : >`+left+`; sleep 1000' & wait`)
 		ws, killed := finish(t, p)
 		if _, err := os.Stat(left); err != nil && limit < testkit.Patience {
-			continue // the machine is so busy that it left nothing in time
+			continue // the machine was too busy for it to leave anything in time
 		}
 		if ws.Signal() != syscall.SIGTERM || killed < 1 {
 			t.Errorf("status %#x, %d killed", int(ws), killed)
@@ -104,8 +104,8 @@ func TestLimitEndsAll(t *testing.T) {
 	}
 }
 
-// TestKeeperWakesCaller: a caller that is stopped goes on when the keeper has ended. It
-// is this test once more, in a process of its own.
+// TestKeeperWakesCaller: a stopped caller continues when the keeper has ended. The caller is
+// this test again, in another process.
 func TestKeeperWakesCaller(t *testing.T) {
 	if name := os.Getenv("FORK_TEST_STOPPED"); name != "" {
 		p := limited(t, &Keeper{}, Limit{}, "exec sleep 1000")
@@ -150,7 +150,7 @@ func TestKeeperWakesCaller(t *testing.T) {
 	}
 }
 
-// TestCommitFails: nothing runs when what has to be stored before can't be.
+// TestCommitFails: nothing runs if Commit fails.
 func TestCommitFails(t *testing.T) {
 	failure := errors.New("no room")
 	marker := filepath.Join(t.TempDir(), "ran")
@@ -168,7 +168,7 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// TestSendIsBounded: a keeper that does not listen holds nobody up for long.
+// TestSendIsBounded: a keeper that does not read delays nobody for long.
 func TestSendIsBounded(t *testing.T) {
 	p := limited(t, &Keeper{}, Limit{}, "sleep 1000")
 	defer func() {
@@ -188,8 +188,8 @@ func TestSendIsBounded(t *testing.T) {
 	t.Error("no end of messages for a stopped keeper")
 }
 
-// TestStartIsBounded: a keeper that somebody stops before the command runs is woken;
-// where that is of no use the time limit ends the start.
+// TestStartIsBounded: a keeper that was stopped before the command runs is woken. If that does
+// not help, the time limit ends the start.
 func TestStartIsBounded(t *testing.T) {
 	began := time.Now()
 	p, err := Start(&Command{

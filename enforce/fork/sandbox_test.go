@@ -48,8 +48,8 @@ func TestCheckFingerprint(t *testing.T) {
 	}
 }
 
-// TestOrders: names and values that are no UTF-8 reach the command as they are, and
-// orders that were cut are refused.
+// TestOrders: names and values that are not UTF-8 reach the command unchanged, and truncated
+// orders are refused.
 func TestOrders(t *testing.T) {
 	c := &Command{
 		Env:     []string{"A=\x80", "B=ü", "C=", "D=a\nb\u2028", ""},

@@ -13,7 +13,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// sharesMemory asks the kernel whether a process has this one's memory, by kcmp(2).
+// sharesMemory asks the kernel by kcmp(2) whether a process shares this one's memory.
 func sharesMemory(t *testing.T, pid int) bool {
 	t.Helper()
 	const kcmpVM = 1
@@ -22,14 +22,14 @@ func sharesMemory(t *testing.T, pid int) bool {
 	case 0:
 		return r == 0
 	case unix.EPERM, unix.ESRCH:
-		return false // it can't be dumped, and this process can; or it has ended
+		return false // it is not dumpable, while this process is; or it has ended
 	}
 	t.Fatal("kcmp:", errno)
 	return false
 }
 
-// TestShare: the keeper has its caller's memory where that was asked for and takes
-// nothing from a promise, and else a copy.
+// TestShare: the keeper shares its caller's memory if that was asked for and weakens no
+// promise. Otherwise it has a copy.
 func TestShare(t *testing.T) {
 	outer, inner := domainSteps(t)
 	for _, tt := range []struct {
@@ -72,7 +72,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestShareFails: after what can't be started the next one starts, and is collected.
+// TestShareFails: after a command that can't be started the next one starts, and its keeper is
+// reaped.
 func TestShareFails(t *testing.T) {
 	outer, inner := domainSteps(t)
 	for _, path := range []string{"/nonexistent", "/bin/true", "/nonexistent", "/bin/true"} {
@@ -90,8 +91,8 @@ func TestShareFails(t *testing.T) {
 	}
 }
 
-// TestRest: what is left to be taken down holds up nobody, is there only where somebody
-// collects it, and goes by itself.
+// TestRest: the process that releases the rest delays nobody, exists only if something reaps
+// it, and ends by itself.
 func TestRest(t *testing.T) {
 	outer, inner := domainSteps(t)
 	left := func() (pids []int) {
@@ -124,7 +125,7 @@ func TestRest(t *testing.T) {
 		_ = p.Close()
 		pids := left()
 		missed = len(pids) != want
-		if missed && time.Since(began) < stays { // else it may have gone on a busy machine
+		if missed && time.Since(began) < stays { // on a busy machine it may have ended already
 			t.Fatalf("%d processes have this one's memory, want %d", len(pids), want)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestShortageOf tells what may be there again in a moment from what a machine
-// can't do, and names the limit.
+// TestShortageOf: a shortage, which may be over in a moment, differs from a missing capability
+// and names the limit.
 func TestShortageOf(t *testing.T) {
 	short := map[error]string{
 		syscall.EMFILE: "ulimit -n",
@@ -36,7 +36,7 @@ func TestShortageOf(t *testing.T) {
 	}
 }
 
-// TestRetry makes an interrupted call again, and not for ever.
+// TestRetry: an interrupted call is repeated, but not for ever.
 func TestRetry(t *testing.T) {
 	for _, test := range []struct {
 		interrupted, calls int

@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestOutResult has a step write what another one gave.
+// TestOutResult: a step writes another one's result.
 func TestOutResult(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "made")
 	m := memory(t)
@@ -35,8 +35,7 @@ func TestOutResult(t *testing.T) {
 	}
 }
 
-// TestBackResult has one descriptor used twice, by steps that were copied
-// after they were made.
+// TestBackResult: steps that were copied use one descriptor twice.
 func TestBackResult(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "made")
 	m := memory(t)
@@ -60,7 +59,7 @@ func TestBackResult(t *testing.T) {
 
 func ptr(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// memory is memory for steps until the end of the test.
+// memory returns memory for steps that lasts until the end of the test.
 func memory(t *testing.T) *Memory {
 	t.Helper()
 	m := new(Memory)
@@ -92,7 +91,8 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestHold: the keeper leaves a descriptor open as long as it lives, and closes the others once the command runs.
+// TestHold: the keeper keeps a descriptor open as long as it lives, and closes the others once
+// the command runs.
 func TestHold(t *testing.T) {
 	held, heldStep := fifoStep(t, true)
 	other, otherStep := fifoStep(t, false)
@@ -112,7 +112,7 @@ func TestHold(t *testing.T) {
 	waitForEOF(t, held, "held, at the end")
 }
 
-// fifoStep gives the reading end of a new FIFO, and a step that opens the other.
+// fifoStep returns the reading end of a new FIFO, and a step that opens the other end.
 func fifoStep(t *testing.T, hold bool) (int, Step) {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "fifo")

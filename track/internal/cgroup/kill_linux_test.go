@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKillRemoved: a group that systemd removes while it is killed has nothing left.
+// TestKillRemoved: a group that systemd removes during Kill has no members left.
 func TestKillRemoved(t *testing.T) {
 	dir := t.TempDir() + "/group"
 	g := &Group{Path: dir}
@@ -14,7 +14,7 @@ func TestKillRemoved(t *testing.T) {
 	}
 }
 
-// TestKillPopulated: a group is empty if the kernel says so, and not where it says nothing.
+// TestKillPopulated: a group counts as empty only if the kernel says so.
 func TestKillPopulated(t *testing.T) {
 	g := &Group{Path: t.TempDir()}
 	for text, want := range map[string]bool{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fakeGroup is a directory with files like those of a control group.
+// fakeGroup makes a directory with files like those of a control group.
 func fakeGroup(t *testing.T, files map[string]string) *Group {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestLimitFiles(t *testing.T) {
 	if err := g.limited(all); err != nil {
 		t.Error(err)
 	}
-	// What the kernel does not bound is not taken for done.
+	// A limit that the kernel does not set is an error.
 	if err := fakeGroup(t, map[string]string{"memory.max": "max\n"}).Limit(all); err == nil {
 		t.Error("no error without pids.max")
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDirs: a later mount lies on top of an earlier one; they are not always at
-// /sys/fs/cgroup, and not always of the hierarchy's root.
+// TestDirs: a later mount covers an earlier one. Mounts are not always at /sys/fs/cgroup, and
+// not always of the hierarchy's root.
 func TestDirs(t *testing.T) {
 	mount := func(root, point string) string {
 		return "41 31 0:38 " + root + " " + point + " rw,relatime shared:9 - cgroup2 cgroup2 rw\n"

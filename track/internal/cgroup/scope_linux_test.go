@@ -13,9 +13,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestBusOutside: a message bus outside of the PID namespace is not asked for a scope. Its
-// manager would move another process into it, which would be killed in the command's
-// place.
+// TestBusOutside: a message bus outside the PID namespace is not asked for a scope. Its manager
+// would move another process into it, which would be killed instead of the command.
 func TestBusOutside(t *testing.T) {
 	if os.Getenv("ZSBX_TEST_BUS") != "" {
 		os.Stderr.WriteString(ProbeScope().Error())

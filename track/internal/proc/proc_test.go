@@ -18,7 +18,7 @@ func TestTableBelow(t *testing.T) {
 	if got := len(tab.Below(10)); got != 3 {
 		t.Errorf("%d below 10", got)
 	}
-	if got := len(tab.Below(30)); got != 1 { // a ring, as a snapshot of a changing system may have
+	if got := len(tab.Below(30)); got != 1 { // a cycle, which a snapshot of a changing system may have
 		t.Errorf("%d below 30", got)
 	}
 	if !tab.Has(ID{10, 5}) || tab.Has(ID{10, 6}) || tab.Has(ID{}) {

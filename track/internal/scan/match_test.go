@@ -9,8 +9,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// TestReferenceNeverMatches: a probe that claims everybody ends the search
-// before anybody comes to harm.
+// TestReferenceNeverMatches: a probe that claims that every process is a member ends the search
+// before it does harm.
 func TestReferenceNeverMatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		claims func(k *simKernel, pid int) bool
@@ -33,7 +33,7 @@ func TestReferenceNeverMatches(t *testing.T) {
 	}
 }
 
-// liar claims members.
+// liar claims that every process is a member.
 type liar struct {
 	*simKernel
 	claims func(*simKernel, int) bool
@@ -46,7 +46,7 @@ func (l *liar) Probe(pid int) Answers {
 	return l.simKernel.Probe(pid)
 }
 
-// TestMatch goes through all answers.
+// TestMatch tries all answers.
 func TestMatch(t *testing.T) {
 	values := []int{-1, 0, 1, 2}
 	for _, sandboxed := range values {
@@ -77,8 +77,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestCommandIsAMember: the first process is found before it has put its
-// profile on, but not if its pid belongs to another one.
+// TestCommandIsAMember: the first process is found before it has applied its profile, but not
+// if another process has its pid.
 func TestCommandIsAMember(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
 	command := k.spawn(k.self, false, "")

@@ -13,9 +13,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// textbook is the loop that everybody writes first: kill what matches, until
-// nothing does. It is here to show that these tests can tell it from one that
-// works.
+// textbook is the obvious loop: kill what matches until nothing does. It shows that these tests
+// can distinguish it from one that works.
 func textbook(t Table, self int) {
 	for range 200 {
 		rows, _ := t.Snapshot()
@@ -40,7 +39,7 @@ func searcher(k *simKernel) *Search {
 	return &Search{Table: k, Self: k.self, Limit: 2 * time.Second}
 }
 
-// check runs one schedule and holds the search to what it must never do.
+// check runs one schedule and fails the test if the search does what it must never do.
 func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simKernel, *Search, error) {
 	k := newSimKernel(h, seed)
 	begin := k.Now()
@@ -80,7 +79,7 @@ func TestTextbookLoopFails(t *testing.T) {
 	t.Logf("the textbook loop declared success with a survivor in %d of 100 runs", wrong)
 }
 
-// TestSearchEnds: where nothing stands in the way, everything is killed.
+// TestSearchEnds: without obstacles everything is killed.
 func TestSearchEnds(t *testing.T) {
 	for name, h := range map[string]hazards{
 		"nobody":              {pids: 100, outsiders: 20},
@@ -101,8 +100,7 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// TestPidReuse: pids are so few that one is in other hands as soon as it is
-// free.
+// TestPidReuse: pids are so few that each is reused as soon as it is free.
 func TestPidReuse(t *testing.T) {
 	for seed := range uint64(400) {
 		check(t, hazards{pids: 28, outsiders: 20, churn: 200, hoppers: 2, hop: 250, tick: 4000}, seed)
@@ -110,8 +108,8 @@ func TestPidReuse(t *testing.T) {
 	}
 }
 
-// TestReuseBeforeStop: the member ends, and its pid goes to somebody else,
-// right before the signal.
+// TestReuseBeforeStop: right before the signal the member ends and another process gets its
+// pid.
 func TestReuseBeforeStop(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	h := searcher(k)
@@ -124,7 +122,7 @@ func TestReuseBeforeStop(t *testing.T) {
 	}
 }
 
-// swapper replaces the first member that is to be stopped.
+// swapper replaces the first member that will be stopped.
 type swapper struct {
 	*simKernel
 	done bool
@@ -164,9 +162,8 @@ func (l *latecomer) Snapshot() ([]proc.Process, error) {
 	return rows, err
 }
 
-// TestHiddenProcesses shows why a snapshot has to count those that ended while
-// it was made: a list that leaves them out without a word never shows a
-// process that forks and exits fast enough.
+// TestHiddenProcesses shows why a snapshot must count processes that ended while it was made: a
+// list that silently omits them never shows a process that forks and exits fast enough.
 func TestHiddenProcesses(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(50) {
@@ -183,8 +180,7 @@ func TestHiddenProcesses(t *testing.T) {
 	}
 }
 
-// TestSearchTellsSurvivors: what cannot be killed is named, soon and without
-// end.
+// TestSearchTellsSurvivors: what can't be killed is reported, and the search ends soon.
 func TestSearchTellsSurvivors(t *testing.T) {
 	for name, h := range map[string]hazards{
 		"foreign":    {pids: 200, outsiders: 20, sleepers: 5, foreign: 2},
@@ -210,7 +206,7 @@ func TestSearchTellsSurvivors(t *testing.T) {
 	}
 }
 
-// TestSearchRandom: thousands of schedules, as hostile as they come.
+// TestSearchRandom: thousands of hostile schedules.
 func TestSearchRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(rt, name) }
@@ -230,13 +226,12 @@ func TestSearchRandom(t *testing.T) {
 	})
 }
 
-// TestProbeOfItselfMustAnswer: a probe that is silent about everybody proves
-// nothing.
+// TestProbeOfItselfMustAnswer: a probe that never answers proves nothing.
 func TestProbeOfItselfMustAnswer(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	h := searcher(k)
 	h.Table = silent{k}
-	h.Began = k.clock + 1 // everybody is older: the scans would be clean
+	h.Began = k.clock + 1 // all processes are older, so the scans would be clean
 	if err := h.Run(context.Background()); !errors.Is(err, ErrUnproved) {
 		t.Errorf("%v", err)
 	}
@@ -246,8 +241,8 @@ type silent struct{ *simKernel }
 
 func (silent) Probe(int) Answers { return Answers{-1, -1, -1} }
 
-// TestOldProcessesNeedNoAnswer: a process that never answers and is older than
-// the session does not stand in the way.
+// TestOldProcessesNeedNoAnswer: a process that never answers but is older than the session does
+// not prevent the proof.
 func TestOldProcessesNeedNoAnswer(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	old := k.spawn(1, false, "")
@@ -274,7 +269,7 @@ func (m mutePid) Probe(pid int) Answers {
 	return m.simKernel.Probe(pid)
 }
 
-// TestCancelled: a caller that gives up gets no success.
+// TestCancelled: a cancelled search returns an error.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

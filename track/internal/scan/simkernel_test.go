@@ -10,25 +10,24 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// simKernel is a process table with a life of its own: before every call that
-// the search makes, all living processes get a turn. It is as hostile as its
-// hazards say.
+// simKernel is a simulated process table. Before every call of the search, all living processes
+// get a turn. hazards says how hostile it is.
 type simKernel struct {
 	hazards
 	rng   *rand.Rand
 	procs map[int]*simProc
-	order []int  // the pids, sorted: the order of a map does not come from the seed
+	order []int  // the sorted pids: a map's order would not depend on the seed alone
 	next  int    // the next pid to try
 	clock uint64 // microseconds since 1970
 	self  int
 
 	calls     int
-	killedOut []proc.ID // outsiders that SIGKILL reached: must stay empty
+	killedOut []proc.ID // outsiders that got SIGKILL; must stay empty
 }
 
-// hazards is what a schedule has in store. Rates are in thousandths a turn.
+// hazards are the difficulties of a schedule. Rates are in thousandths per turn.
 type hazards struct {
-	pids       int // size of the pid space: small ones are reused soon
+	pids       int // size of the pid space; in a small one pids are reused soon
 	outsiders  int
 	churn      int // outsiders fork children that end soon
 	hoppers    int // members that fork and exit, over and over
@@ -37,14 +36,14 @@ type hazards struct {
 	breed      int
 	sleepers   int  // members that do nothing
 	linger     int  // of those that end, how many stay zombies for a while
-	zombies    int  // ended members that nobody has waited for
+	zombies    int  // ended members that were not reaped
 	foreign    int  // members that may not be signalled
-	unkillable int  // members that SIGKILL does not end
-	nonsense   int  // how often a probe of anybody but this process gives nonsense
-	mute       bool // the names never answer
+	unkillable int  // members that survive SIGKILL
+	nonsense   int  // how often a probe of another process returns nonsense
+	mute       bool // lookups of the names never answer
 	racyList   bool // processes can end while the list is made
-	hidden     bool // and then are not even counted
-	tick       int  // microseconds that a turn takes; 0 for 100
+	hidden     bool // and are not even counted
+	tick       int  // microseconds per turn; 0 for 100
 }
 
 type simProc struct {
@@ -84,7 +83,7 @@ func newSimKernel(h hazards, seed uint64) *simKernel {
 	return k
 }
 
-// spawn makes a process. Start times are unique, pids are not for long.
+// spawn makes a process. Start times are unique; pids are reused.
 func (k *simKernel) spawn(parent int, Member bool, kind string) *simProc {
 	for range k.pids {
 		pid := k.next
@@ -122,7 +121,7 @@ func (k *simKernel) end(p *simProc) {
 	}
 }
 
-// turn lets everybody live for a moment.
+// turn lets every process act once.
 func (k *simKernel) turn() {
 	k.calls++
 	k.clock += uint64(cmp.Or(k.tick, 100))
@@ -194,7 +193,7 @@ func (k *simKernel) Probe(pid int) Answers {
 	return a
 }
 
-// truth is what sandbox_check says of a process.
+// truth returns what sandbox_check answers about a process.
 func (k *simKernel) truth(p *simProc) Answers {
 	switch {
 	case p == nil || p.Dead():
@@ -209,9 +208,8 @@ func (k *simKernel) truth(p *simProc) Answers {
 	return Answers{1, 0, 0}
 }
 
-// rubbish is anything but a clear lie: it neither gives an outsider the exact
-// fingerprint, nor a member the exact answers of somebody else. Nothing could
-// see through those.
+// rubbish returns nonsense, but no clear lie: never the exact fingerprint for an outsider, nor
+// the exact answers of an outsider for a member, which nothing could detect.
 func (k *simKernel) rubbish(isMember bool) Answers {
 	lie := Member
 	if isMember {
@@ -260,7 +258,7 @@ func (k *simKernel) Sleep(d time.Duration) {
 	k.clock += uint64(d.Microseconds())
 }
 
-// members are the living members, dead ones left out.
+// members returns the living members.
 func (k *simKernel) members() (alive []proc.ID) {
 	for _, p := range k.procs {
 		if p.member && !p.Dead() {
@@ -270,7 +268,7 @@ func (k *simKernel) members() (alive []proc.ID) {
 	return alive
 }
 
-// wronged are the outsiders that came to harm.
+// wronged returns the outsiders that were harmed.
 func (k *simKernel) wronged() []proc.ID {
 	out := k.killedOut
 	for _, p := range k.procs {

@@ -15,9 +15,8 @@ func ending(k *simKernel) func() bool {
 	}
 }
 
-// TestWatchEndsOrphans: a supervisor that is killed leaves nothing running,
-// however the session's processes hide, and outsiders live. Without a watcher
-// they go on: the control.
+// TestWatchEndsOrphans: a killed supervisor leaves nothing running, however the session's
+// processes hide, and outsiders live. The control: without a watcher they keep running.
 func TestWatchEndsOrphans(t *testing.T) {
 	for name, h := range map[string]hazards{
 		"sleepers": {pids: 200, outsiders: 20, sleepers: 5},
@@ -31,7 +30,7 @@ func TestWatchEndsOrphans(t *testing.T) {
 				t.Fatalf("%s, seed %d: nothing runs: the test proves nothing", name, seed)
 			}
 			words, supervisor := io.Pipe()
-			go supervisor.Close() // by the kernel, when the process is no more
+			go supervisor.Close() // as the kernel does when the process is gone
 			Watch(words, ending(k), k.Sleep)
 			if alive := k.members(); len(alive) > 0 {
 				t.Errorf("%s, seed %d: %v live", name, seed, alive)
@@ -43,8 +42,8 @@ func TestWatchEndsOrphans(t *testing.T) {
 	}
 }
 
-// TestWatchWaits: nothing is done while the supervisor lives, nor when it has
-// said that the session is over or is to be left alone.
+// TestWatchWaits: the watcher does nothing while the supervisor lives, or after it said that
+// the session is over or is kept.
 func TestWatchWaits(t *testing.T) {
 	words, supervisor := io.Pipe()
 	called, over := make(chan bool, watchTries), make(chan bool)
@@ -67,7 +66,7 @@ func TestWatchWaits(t *testing.T) {
 	}
 }
 
-// TestWatchTriesAgain: until it is proved, and not for ever.
+// TestWatchTriesAgain: it tries until the end is proved, but not for ever.
 func TestWatchTriesAgain(t *testing.T) {
 	for fails, want := range map[int]int{0: 1, 3: 4, 1000: watchTries} {
 		n := 0
