@@ -15,8 +15,8 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// settingsFile holds the user's preferences, below $XDG_CONFIG_HOME. Nothing
-// in it can widen a policy.
+// settingsFile has the user's preferences, below $XDG_CONFIG_HOME. Nothing in it can
+// widen a policy.
 const settingsFile = "zsbx/settings.toml"
 
 // settings are the user's preferences that are set: color, and track, the default of

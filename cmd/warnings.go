@@ -164,7 +164,7 @@ func (a *app) tellChanges(changes []enforce.Change) {
 		}
 		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
-	a.say.warn("look at what is new or changed since the command was started, and denied or acted upon outside: %s", few(names))
+	a.say.warn("look at these files, which changed while the command ran and are denied to it or acted upon outside: %s", few(names))
 }
 
 // tellOwn warns about a file on the command line that a failed command did not see,

@@ -39,7 +39,7 @@ type walker struct {
 	// ".SSH", but a rule for the latter matches nothing.
 	exact bool
 	names map[string][]fs.DirEntry // of directories, for exact
-	folds map[string]bool          // whether exact is needed below a directory that was checked
+	folds map[string]bool          // by directory: whether the case of names is ignored in it or above it
 }
 
 // seen is what was found at a path.

@@ -58,8 +58,8 @@ type Options struct {
 	// Warn, if it is not nil, gets the warnings, from one goroutine at a time.
 	Warn func(Warning)
 
-	// Name names the session (track.CheckName), and Tracker says what holds
-	// its processes; "" is track.Auto.
+	// Name names the session (track.CheckName). Tracker says what tracks its
+	// processes; "" is track.Auto.
 	Name    string
 	Tracker track.Kind
 

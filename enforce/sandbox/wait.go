@@ -159,8 +159,8 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 		switch {
 		case c.o.Keep && !c.canceled.Load():
 			if c.o.Job {
-				// What goes on running may use the terminal while another job has it. Its
-				// process group is stopped for that, and no keeper would wake this process.
+				// What goes on running may use the terminal while another job has it. That
+				// stops its process group, this process included, and no keeper would wake it.
 				signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 			}
 			return true, nil

@@ -14,8 +14,7 @@ import (
 // A Feature is something that a machine may lack, as ZSBX_TEST_REQUIRE names it.
 type Feature string
 
-// The features. The variable holds their names with spaces or commas between
-// them.
+// The features. The variable has their names, separated by spaces or commas.
 const (
 	Landlock   Feature = "landlock"   // version 6, which is Linux 6.12, or a later one
 	Seccomp    Feature = "seccomp"    // filters, and a supervisor that answers for them
@@ -101,9 +100,9 @@ func Within(d time.Duration, happened func() bool) bool {
 	}
 }
 
-// Stays watches for a moment that holds reports true, and fails the test when it
-// does not. What must not happen can't be awaited: a busy machine makes such a
-// test miss something, but never fail without cause.
+// Stays watches for a moment that holds returns true, and fails the test if it does not.
+// One can't wait for what must not happen: on a busy machine such a test may miss
+// something, but never fails without cause.
 func Stays(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	const moment = 50 * time.Millisecond
