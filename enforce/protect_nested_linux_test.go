@@ -139,7 +139,8 @@ func TestSubmodules(t *testing.T) {
 }
 
 // TestContinued: git takes the program that merges from what it wrote down when a
-// rebase or a cherry-pick stopped, and runs it when the user goes on.
+// rebase or a cherry-pick stopped, and runs it when the user goes on. With patches it has a
+// file that it writes.
 func TestContinued(t *testing.T) {
 	needLandlock(t, 1)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -149,7 +150,9 @@ func TestContinued(t *testing.T) {
 	for _, c := range []struct{ stop, script, want string }{
 		{"rebase side", strategy + "echo x/y >.git/rebase-merge/strategy", ".git/rebase-merge changed"},
 		{"cherry-pick side~1 side", strategy + "git config -f .git/sequencer/opts options.strategy x/y", ".git/sequencer/opts new"},
+		{"rebase --apply side", `echo "'--build-fake-ancestor=%s/ran'" >.git/rebase-apply/apply-opt`, ".git/rebase-apply changed"},
 		{"rebase side", "git status; echo y >f", ""},
+		{"rebase --apply side", "git status; echo y >f", ""},
 		{"cherry-pick side~1 side", "git status; echo y >f", ""},
 	} {
 		p := newPlace(t)

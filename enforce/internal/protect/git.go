@@ -185,12 +185,12 @@ func (c *protector) worktree(dir, top string) {
 
 // ownFiles protects the files that each working tree has for itself, and watches those that git
 // itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
-// can, too, since a merge strategy is a program.
+// can, too, since a merge strategy is a program. git am --continue writes a file named there.
 func (c *protector) ownFiles(dir, top string) {
 	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
 		c.includes(own)
 	}
-	c.byGit(dir, "rebase-merge", "sequencer/opts")
+	c.byGit(dir, "rebase-merge", "rebase-apply", "sequencer/opts")
 }
 
 // byGit watches files that git itself may write in a git directory.

@@ -53,7 +53,7 @@ func TestPlain(t *testing.T) {
 		{"", "true"}, {"a hook", "echo x >hooks/pre-commit"}, {"hooks elsewhere", "mv hooks /tmp/$$ && ln -s /tmp/$$ hooks; rm -r /tmp/$$"},
 		{"config elsewhere", "mv config c && ln -s c config"}, {"no config", "rm config"}, {"fsmonitor", "git config core.fsmonitor x"},
 		{"commondir", "echo .. >commondir"}, {"a submodule", "mkdir -p modules/x"}, {"a worktree's config", "echo >config.worktree"},
-		{"a rebase", "mkdir rebase-merge"}, {"a cherry-pick", "mkdir sequencer"},
+		{"a rebase", "mkdir rebase-merge"}, {"patches", "mkdir rebase-apply"}, {"a cherry-pick", "mkdir sequencer"},
 		{"remotes", "mkdir remotes"}, {"lazygit", "echo x >lazygit.yml"}, {"glab", "mkdir glab-cli"}, {"branches", "mkdir -p branches && echo x >branches/origin"},
 	} {
 		dir := t.TempDir()
