@@ -16,8 +16,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// brokerActs try to make the process that answers socket calls do more for the
-// command than it could do itself, or stand still.
+// brokerActs try to make the broker do more for the command than the command could do itself,
+// or hang.
 func brokerActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"netlink-peer":  func(a []string) error { return sendNetlink(uint32(num(a[0])), 0) },
@@ -33,7 +33,7 @@ func brokerActs() map[string]func(args []string) error {
 	}
 }
 
-// sendNetlink sends a message to whoever has a netlink address, once connected.
+// sendNetlink connects to a netlink address and sends a message.
 func sendNetlink(port, groups uint32) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_KOBJECT_UEVENT)
 	if err != nil {
@@ -53,15 +53,15 @@ func sendNetlink(port, groups uint32) error {
 		})
 }
 
-// authority gives up something, and then connects or listens. EBADMSG says that
-// the other side was told of somebody else.
+// authority gives up some right, and then connects or listens. EBADMSG means that the other
+// side saw another identity.
 func authority(how, path string) error {
 	fd, err := bindOwn(path)
 	if err != nil {
 		return err
 	}
 	const somebody, group = 65534, 4242
-	runtime.LockOSThread() // and no unlocking: the thread is another from now on
+	runtime.LockOSThread() // never unlocked, since the thread is changed
 	switch how {
 	case "capability": // to write to any file
 		err = then(func() error { return unix.Listen(fd, 8) }, func() error { return os.Chown(path, somebody, somebody) },
@@ -108,7 +108,7 @@ func authority(how, path string) error {
 	return nil
 }
 
-// dropCapabilities takes the effective ones from this thread.
+// dropCapabilities drops this thread's effective capabilities.
 func dropCapabilities() error {
 	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 	if err := unix.Capget(&head, &data[0]); err != nil {
@@ -118,8 +118,8 @@ func dropCapabilities() error {
 	return unix.Capset(&head, &data[0])
 }
 
-// stall makes calls last that somebody else makes for it. Meanwhile other calls
-// have to be answered.
+// stall makes calls that the broker makes for it take long. Meanwhile the broker must answer
+// other calls.
 func stall(how, own string) error {
 	time.AfterFunc(testkit.Patience, func() { os.Exit(int(unix.ETIMEDOUT)) })
 	l, err := serveOwn(own)
@@ -135,8 +135,7 @@ func stall(how, own string) error {
 		return err
 	}
 	for time.Now().Before(stop) {
-		// Before Linux 5.19 a call that a signal interrupted is repeated, and
-		// finds the socket connected.
+		// Before Linux 5.19 an interrupted call is repeated, and finds the socket connected.
 		if err := rawConnect(unix.SOCK_STREAM, unixAddress(own)); err != nil && err != unix.EISCONN {
 			return err
 		}
@@ -144,8 +143,8 @@ func stall(how, own string) error {
 	return nil
 }
 
-// stallFull connects to a full socket of its own, while other threads see to it
-// that these calls wait in the kernel.
+// stallFull connects to its own full socket, while other threads make these calls block in the
+// kernel.
 func stallFull(own string) error {
 	full, err := bindOwn(own)
 	if err != nil {
@@ -172,9 +171,8 @@ func stallFull(own string) error {
 	return nil
 }
 
-// stallLinger closes sockets while somebody else looks at them. Whoever closes
-// the last copy waits until what was sent has arrived (SO_LINGER), and nobody
-// takes it.
+// stallLinger closes sockets while the broker has copies. Closing the last copy blocks until
+// what was sent has arrived (SO_LINGER), and nobody receives it.
 func stallLinger(string) error {
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -214,9 +212,9 @@ func stallLinger(string) error {
 	return nil
 }
 
-// overseer starts an act in a confined process and answers its calls for some
-// time, which it has to notice the end of: a[0] is the directory that may be
-// written, a[1] the time in milliseconds, a[2] the act.
+// overseer starts an act in a confined process and answers its calls for some time, and must
+// notice when that is over. a[0] is the writable directory, a[1] the time in milliseconds, a[2]
+// the act.
 func overseer(a []string) error {
 	exe, plan, err := planIn(a[0], enforce.Options{})
 	if err != nil {
@@ -245,8 +243,7 @@ func overseer(a []string) error {
 	}
 }
 
-// knock connects to a socket outside again and again, and writes down the
-// answers.
+// knock connects to a socket outside again and again, and logs the answers.
 func knock(target, log string) error {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -263,8 +260,8 @@ func knock(target, log string) error {
 	}
 }
 
-// throughLink connects to a path by a link to it in the working directory; with "own" to
-// a socket of its own there, with "direct" by no link.
+// throughLink connects to a path by a link in the working directory: with "own" to its own
+// socket there, with "direct" without a link.
 func throughLink(whose, path string) error {
 	if whose == "own" {
 		fd, err := bindOwn(path)
@@ -287,13 +284,13 @@ func throughLink(whose, path string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: link})
 }
 
-// ownOverseer waits until nobody answers its calls, lets a thread of its own answer them,
+// ownOverseer waits until nobody answers its calls, lets one of its own threads answer them,
 // and connects.
 func ownOverseer(target string) error {
 	for rawConnect(unix.SOCK_STREAM, unixAddress(target)) == unix.EACCES {
 		time.Sleep(time.Millisecond)
 	}
-	runtime.LockOSThread() // and no unlocking: only this one has the filter
+	runtime.LockOSThread() // never unlocked, since only this thread has the filter
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CONNECT, Jf: 1},

@@ -17,7 +17,7 @@ func open(path string, flags int) error {
 	return err
 }
 
-// fileActs are done to the files that are named by the arguments.
+// fileActs act on the files in the arguments.
 func fileActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"nothing":   func([]string) error { return nil },
@@ -62,7 +62,7 @@ func fileActs() map[string]func(args []string) error {
 		"dirfd":      dirfd,
 		"mmap-write": mmapWrite,
 
-		// What Landlock does not check; see TestKnownLimits.
+		// Landlock does not check these; see TestKnownLimits.
 		"stat":     func(a []string) error { var st unix.Stat_t; return unix.Stat(a[0], &st) },
 		"chdir":    func(a []string) error { return unix.Chdir(a[0]) },
 		"chmod":    func(a []string) error { return unix.Chmod(a[0], 0o600) },
@@ -130,7 +130,7 @@ func openat2(a []string) error {
 	return err
 }
 
-// entropy asks a random device that was opened how much it has.
+// entropy asks an open random device how much entropy it has.
 func entropy(fd int, err error) error {
 	if err == nil {
 		_, err = unix.IoctlGetInt(fd, unix.RNDGETENTCNT)
@@ -139,7 +139,7 @@ func entropy(fd int, err error) error {
 	return err
 }
 
-// emptied opens a file in a way that empties it, and reports whether it did.
+// emptied opens a file in a way that empties it, and returns an error if it did not.
 func emptied(path string, flags int) error {
 	if err := open(path, flags); err != nil {
 		return err
@@ -163,7 +163,7 @@ func ftruncate(a []string) error {
 	return unix.Ftruncate(fd, 0)
 }
 
-// reopen opens a file for reading and then, by its descriptor, for writing.
+// reopen opens a file for reading and then, through its descriptor, for writing.
 func reopen(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -212,8 +212,8 @@ func bindUnix(path string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 }
 
-// mmapWrite maps a file that was opened for reading, privately, and asks for
-// a shared writable mapping.
+// mmapWrite maps a file that is open for reading privately, and then asks for a shared writable
+// mapping.
 func mmapWrite(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -224,7 +224,7 @@ func mmapWrite(a []string) error {
 	return err
 }
 
-// execMemfd executes a copy of a program that lies in memory.
+// execMemfd executes a copy of a program in memory.
 func execMemfd(a []string) error {
 	data, err := os.ReadFile(a[0])
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stdinAnew makes a socket of the internet that is standard input reach another
-// place than it did.
+// stdinAnew tries to give an internet socket that is standard input another peer.
 func stdinAnew(how string, port int) error {
 	addr := &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: uint16(port>>8 | port<<8), Addr: loop4}
 	shut := func() error { return unix.Shutdown(0, unix.SHUT_RD) }

@@ -43,7 +43,7 @@ func attachShared(id int) error {
 	return unix.SysvShmDetach(mem)
 }
 
-// byKey finds an object that is there.
+// byKey finds an existing object.
 func byKey(nr uintptr, key string, args ...uintptr) error {
 	return raw(nr, append([]uintptr{uintptr(num(key))}, args...)...)
 }
@@ -68,8 +68,7 @@ func openQueue(name string, flags uintptr) error {
 	return err
 }
 
-// ownIPC makes objects by key and number, and uses them, as fakeroot(1) and
-// databases do.
+// ownIPC makes and uses objects by key and number, as fakeroot(1) and databases do.
 func ownIPC() error {
 	const create = unix.IPC_CREAT | unix.IPC_EXCL | 0o600
 	key := 0x7a000000 | os.Getpid()

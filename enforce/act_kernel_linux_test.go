@@ -16,8 +16,8 @@ func kernelActs() map[string]func(args []string) error {
 		return func([]string) error { return raw(nr) }
 	}
 	return map[string]func([]string) error{
-		// Called with nothing in their arguments: what isn't refused
-		// answers EFAULT, EINVAL or the like, or does nothing.
+		// Called with zero arguments: a call that isn't refused returns EFAULT, EINVAL and so
+		// on, or does nothing.
 		"bpf":         zero(unix.SYS_BPF),
 		"perf":        zero(unix.SYS_PERF_EVENT_OPEN),
 		"userfaultfd": func([]string) error { return raw(unix.SYS_USERFAULTFD, 1 /* UFFD_USER_MODE_ONLY */) },
@@ -33,7 +33,7 @@ func kernelActs() map[string]func(args []string) error {
 		"tiocsti":   func([]string) error { return ioctlTTY(unix.TIOCSTI) },
 		"tiocsti64": func([]string) error { return ioctlTTY(unix.TIOCSTI | 1<<32) },
 		"tiocsetd": func([]string) error {
-			var discipline int32 // N_TTY, which it has
+			var discipline int32 // N_TTY, which is set already
 			return raw(unix.SYS_IOCTL, 0, unix.TIOCSETD, uintptr(unsafe.Pointer(&discipline)))
 		},
 		"tiocgwinsz": func([]string) error {
@@ -105,8 +105,8 @@ func regainCapabilities() error {
 	return unix.Capset(&head, &data[0])
 }
 
-// code32 makes a system call by the interrupt of 32-bit programs, which works
-// in a 64-bit process too.
+// code32 makes a system call by the interrupt of 32-bit programs, which also works in a 64-bit
+// process.
 func code32(nr, arg1, arg2 uint32) (uint32, error) {
 	code := []byte{0x53, // push rbx
 		0xb8, byte(nr), byte(nr >> 8), 0, 0, // mov eax, nr

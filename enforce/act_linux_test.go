@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// acts are what the confined test binary tries; each returns the kernel's
-// answer.
+// acts returns what the confined test binary can try. Each act returns the kernel's answer.
 func acts() map[string]func(args []string) error {
 	all := fileActs()
 	maps.Copy(all, netActs())
@@ -28,7 +27,7 @@ func acts() map[string]func(args []string) error {
 	return all
 }
 
-// act does one act and says as an exit status what came of it.
+// act does one act and returns the result as an exit status.
 func act(name string, args []string) int {
 	f, ok := acts()[name]
 	if !ok {
@@ -47,7 +46,7 @@ func act(name string, args []string) int {
 	return exitError
 }
 
-// num reads an argument that is a number.
+// num parses a number.
 func num(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -57,7 +56,7 @@ func num(s string) int {
 	return n
 }
 
-// then joins the answers of calls that belong together: the first refusal.
+// then makes calls in order and returns the first error.
 func then(steps ...func() error) error {
 	for _, s := range steps {
 		if err := s(); err != nil {
@@ -67,7 +66,7 @@ func then(steps ...func() error) error {
 	return nil
 }
 
-// errnoOf makes an error of a raw system call's answer.
+// errnoOf turns a raw system call's errno into an error.
 func errnoOf(e syscall.Errno) error {
 	if e == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// nested confines a program from within a confined process: it may read the
-// first argument and tries the second.
+// nested confines a program from inside a confined process. The program may read the first
+// argument and tries the second.
 func nested(a []string) error {
 	r := &policy.Resolved{OS: "linux", Net: policy.ResolvedNet{Mode: policy.NetOpen}}
 	for _, dir := range []string{"/usr", a[0]} {

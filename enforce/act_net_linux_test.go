@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netActs are done over the network. Where they take a port, it is that of a
-// listener on all of the machine's addresses.
+// netActs use the network. A port argument is that of a listener on all of the machine's
+// addresses.
 func netActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"tcp4": func(a []string) error {
@@ -121,7 +121,7 @@ func fastSendmmsg(fd int, addr *unix.RawSockaddrInet4) error {
 	return raw(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), 1, unix.MSG_FASTOPEN)
 }
 
-// fastConnect lets connect(2) put off the connection until the first write.
+// fastConnect lets connect(2) delay the connection until the first write.
 func fastConnect(a []string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -158,7 +158,7 @@ func bindTCP(a []string) error {
 		func() error { return unix.Listen(fd, 1) })
 }
 
-// autobind listens without a bind(2) before.
+// autobind listens without bind(2).
 func autobind([]string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -177,8 +177,8 @@ func socketPair([]string) error {
 	return err
 }
 
-// setULP asks for a protocol above TCP that doesn't exist: the kernel answers
-// ENOENT once it looks for it.
+// setULP asks for a protocol above TCP that doesn't exist. If the kernel looks for it, it
+// returns ENOENT.
 func setULP([]string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -192,7 +192,7 @@ func setULP([]string) error {
 	return err
 }
 
-// ownUnix connects to a socket of its own, by path and by abstract name.
+// ownUnix connects to its own socket, by path and by abstract name.
 func ownUnix(a []string) error {
 	for _, name := range []string{a[0], fmt.Sprintf("@zsbx-own-%d", unix.Getpid())} {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

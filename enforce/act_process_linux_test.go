@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processActs are done to the process whose number is the first argument.
+// processActs act on the process whose number is the first argument.
 func processActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"kill":       func(a []string) error { return unix.Kill(num(a[0]), signalOf(a)) },
@@ -40,7 +40,7 @@ func processActs() map[string]func(args []string) error {
 		"schedattr": func(a []string) error {
 			return unix.SchedSetAttr(num(a[0]), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0) // a lower one needs CAP_SYS_NICE
 		},
-		// 19 is lower than or equal to whatever the tests run with: no privilege is needed.
+		// The priority for 19 is never higher than the tests' own, so it needs no privilege.
 		"nice":       func(a []string) error { return unix.Setpriority(unix.PRIO_PROCESS, num(a[0]), 19) },
 		"nice-group": func(a []string) error { return unix.Setpriority(unix.PRIO_PGRP, num(a[0]), 19) },
 		"ionice":     func(a []string) error { return raw(unix.SYS_IOPRIO_SET, 1, uintptr(num(a[0])), 3<<13) },
@@ -63,7 +63,7 @@ func tgsigqueue(a []string) error {
 	return raw(unix.SYS_RT_TGSIGQUEUEINFO, pid, pid, uintptr(signalOf(a)), uintptr(unsafe.Pointer(&info)))
 }
 
-// signalOf is the second argument, or a signal that does nothing.
+// signalOf returns the signal in the second argument, or one that does nothing.
 func signalOf(a []string) unix.Signal {
 	if len(a) > 1 {
 		return unix.Signal(num(a[1]))
@@ -92,7 +92,7 @@ func ptrace(a []string) error {
 func vmRead(a []string) error {
 	var b [1]byte
 	local := []unix.Iovec{{Base: &b[0], Len: 1}}
-	// Any address will do: whether the caller may look is asked first.
+	// Any address will do, since the kernel first checks whether the caller may read.
 	_, err := unix.ProcessVMReadv(num(a[0]), local, []unix.RemoteIovec{{Base: 4096, Len: 1}}, 0)
 	if err == unix.EFAULT {
 		return nil
@@ -100,7 +100,7 @@ func vmRead(a []string) error {
 	return err
 }
 
-// prlimit sets a limit to what it is.
+// prlimit sets a limit to its present value.
 func prlimit(a []string) error {
 	var l unix.Rlimit
 	if err := unix.Prlimit(num(a[0]), unix.RLIMIT_CORE, nil, &l); err != nil {
@@ -117,7 +117,7 @@ func affinity(a []string) error {
 	return unix.SchedSetaffinity(num(a[0]), &set)
 }
 
-// ownChild signals, stops, continues and kills a child of its own.
+// ownChild signals, stops, continues and kills its own child.
 func ownChild([]string) error {
 	c := exec.Command("/bin/sleep", "60")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -132,7 +132,7 @@ func ownChild([]string) error {
 		func() error { return unix.Kill(-pid, unix.SIGKILL) })
 }
 
-// ownPtrace starts a child that is traced, as a debugger does.
+// ownPtrace starts a traced child, as a debugger does.
 func ownPtrace([]string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -150,7 +150,7 @@ func ownPtrace([]string) error {
 	return unix.PtraceDetach(p.Pid)
 }
 
-// threads starts some and lets each send itself a signal.
+// threads starts some threads and lets each send itself a signal.
 func threads([]string) error {
 	errs := make(chan error)
 	for range 4 {

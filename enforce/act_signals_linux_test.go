@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// signalActs have files signal processes, or signal the command's own.
+// signalActs make files signal processes, or signal the command's own processes.
 func signalActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"setown":       func(a []string) error { return onPipe(unix.F_SETOWN, uintptr(num(a[0]))) },
@@ -54,9 +54,9 @@ func onSocket(request uintptr, owner int) error {
 	return raw(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&to)))
 }
 
-// sigio does what makes a kernel with CVE-2026-72183 signal a group that the caller
-// is the newest of, or one without a scope any group: the caller joins it, and a
-// pipe gets something to read.
+// sigio tries to make the kernel signal a group: the caller joins the group, and a socket gets
+// something to read. With CVE-2026-72183 that works if the caller is the group's newest
+// process. Without a scope for signals it works for any group.
 func sigio(a []string) error {
 	group, how := num(a[0]), a[1]
 	if err := unix.Setpgid(0, group); err != nil && how != "foreign" {
@@ -81,7 +81,7 @@ func sigio(a []string) error {
 	return fire(pair[0], func() error { _, err := unix.Write(pair[1], []byte("x")); return err }, err)
 }
 
-// ttyAsync has the terminal signal its foreground group, by what is typed into it.
+// ttyAsync makes the terminal signal its foreground group when something is typed.
 func ttyAsync([]string) error {
 	typed := func() int {
 		n, _ := unix.IoctlGetInt(0, unix.TIOCINQ)
@@ -96,8 +96,7 @@ func ttyAsync([]string) error {
 	}, nil)
 }
 
-// fire has a file send SIGUSR2 when there is something to read. The caller itself
-// ignores it, by its group too.
+// fire makes a file send SIGUSR2 when there is something to read. The caller itself ignores it.
 func fire(fd int, write func() error, err error) error {
 	ignore := [4]uintptr{1}
 	return then(
@@ -110,7 +109,7 @@ func fire(fd int, write func() error, err error) error {
 		write)
 }
 
-// orphan signals a process that has lost its parent, as a pid file would have it done.
+// orphan signals a process that has lost its parent, as with a pid file.
 func orphan([]string) error {
 	out, err := exec.Command("/bin/sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!").Output()
 	if err != nil {

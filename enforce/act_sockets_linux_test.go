@@ -54,7 +54,7 @@ func socketActs() map[string]func(args []string) error {
 	}
 }
 
-// unixAddress is a struct sockaddr_un with a path that ends with the address.
+// unixAddress returns a struct sockaddr_un whose path ends with the address.
 func unixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path...)
 }
@@ -73,7 +73,7 @@ func rawConnect(kind int, addr []byte) error {
 	return connectRaw(fd, addr)
 }
 
-// reach connects to the socket OUT/name, spelled in some way, from IN.
+// reach connects to the socket OUT/name from IN, with some spelling.
 func reach(kind int, how, target string) error {
 	addr, err := spell(how, target)
 	if err != nil {
@@ -82,14 +82,14 @@ func reach(kind int, how, target string) error {
 	return rawConnect(kind, addr)
 }
 
-// spell writes the address of a socket in a way that a guard might misread.
+// spell returns the address of a socket in a form that a guard might misread.
 func spell(how, target string) ([]byte, error) {
 	dir, name := filepath.Split(target)
 	open := func(path string) (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) }
 	switch how {
 	case "plain":
 		return unixAddress(target), nil
-	case "zero": // with the NUL byte and more behind it
+	case "zero": // with a NUL byte and more after it
 		return unixAddress(target + "\x00/sock"), nil
 	case "relative":
 		cwd, _ := os.Getwd()
@@ -142,7 +142,7 @@ func sendFromPair(a []string) error {
 	return sendNamed(pair[0], a[0], a[1])
 }
 
-// sendNamed sends a datagram by one of the calls that can.
+// sendNamed sends a datagram by one of the calls for that.
 func sendNamed(fd int, how, path string) error {
 	to := &unix.SockaddrUnix{Name: path}
 	switch how {
@@ -164,7 +164,7 @@ func sendNamed(fd int, how, path string) error {
 	return fmt.Errorf("no call %q", how)
 }
 
-// rawLength gives connect(2) an address of another length than it has.
+// rawLength passes connect(2) a wrong length for an address.
 func rawLength(path string, n int) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -237,7 +237,7 @@ func twinName(own, other int, name string) error {
 	return reach(other, "abstract", name)
 }
 
-// linkSocket gives the socket outside another name.
+// linkSocket makes another name for the socket outside.
 func linkSocket(target, name string) error {
 	if err := os.Link(target, name); err != nil {
 		return err
@@ -245,8 +245,8 @@ func linkSocket(target, name string) error {
 	return rawConnect(unix.SOCK_STREAM, unixAddress(name))
 }
 
-// moveSocket puts the socket outside, which lies in a writable directory, in
-// the place of one of the session's own.
+// moveSocket replaces a socket of the session by the socket outside, which is in a writable
+// directory.
 func moveSocket(target, own string) error {
 	fd, err := serveOwn(own)
 	if err != nil {
@@ -260,7 +260,7 @@ func moveSocket(target, own string) error {
 	return rawConnect(unix.SOCK_STREAM, unixAddress(own))
 }
 
-// moveThenListen does so before the session's own socket listens.
+// moveThenListen does the same before the session's socket listens.
 func moveThenListen(target, own string) error {
 	fd, err := bindOwn(own)
 	if err != nil {

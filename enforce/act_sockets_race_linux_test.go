@@ -11,9 +11,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// twinInode makes a socket of the session's own, on another file system, with
-// the inode number and the name of the socket outside, and goes to that before
-// it listens: what the name leads to by then may be taken for its own.
+// twinInode makes a socket of the session, on another file system, with the inode number and
+// the name of the socket outside. Before it listens it moves to the outside socket's directory,
+// so that the one that the name now leads to may be mistaken for its own.
 func twinInode(target, dir string) error {
 	var theirs, own unix.Stat_t
 	if err := then(func() error { return unix.Stat(target, &theirs) }, func() error { return os.Chdir(dir) }); err != nil {
@@ -38,8 +38,8 @@ func twinInode(target, dir string) error {
 	return unix.ERANGE
 }
 
-// reuseInode had a socket that is gone; a program outside then makes one, by
-// whose inode it may be taken for it.
+// reuseInode closes and removes a socket. Then a program outside makes one with the same inode,
+// which may be mistaken for the session's.
 func reuseInode(a []string) error {
 	fd, err := serveOwn(a[0])
 	if err != nil {
@@ -53,7 +53,7 @@ func reuseInode(a []string) error {
 		func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(a[0])) })
 }
 
-// takeOverName had an abstract name that a program outside has now.
+// takeOverName frees an abstract name, which a program outside then takes.
 func takeOverName(a []string) error {
 	fd, err := serveOwn(a[0])
 	if err != nil {
@@ -64,7 +64,7 @@ func takeOverName(a []string) error {
 		func() error { return rawConnect(unix.SOCK_STREAM, unixAddress("\x00"+a[0][1:])) })
 }
 
-// turn tells the test that it is its turn, and waits for it.
+// turn tells the test that it is the test's turn, and waits until it is done.
 func turn(mine, yours string) error {
 	if err := os.WriteFile(mine, nil, 0o666); err != nil {
 		return err
@@ -75,11 +75,10 @@ func turn(mine, yours string) error {
 	return nil
 }
 
-// raceTime is how long a race goes on.
+// raceTime is how long a race lasts.
 const raceTime = 1500 * time.Millisecond
 
-// race makes one thread try while another one swaps. What came of it is seen
-// by the program outside.
+// race makes one thread try while another one swaps. The program outside sees the result.
 func race(swap func(i int), try func()) {
 	stop := make(chan struct{})
 	go func() {
@@ -114,7 +113,7 @@ func raceMemory(target, own string) error {
 	return nil
 }
 
-// drain accepts and hangs up.
+// drain accepts connections and closes them.
 func drain(fd int) {
 	for {
 		c, _, err := unix.Accept(fd)
@@ -125,8 +124,8 @@ func drain(fd int) {
 	}
 }
 
-// raceDescriptor swaps the socket between one of the internet and a Unix
-// socket, and the address with it.
+// raceDescriptor swaps the socket between an internet and a Unix socket, together with the
+// address.
 func raceDescriptor(target string, port int) error {
 	addr := make([]byte, 110)
 	tcp := [110]byte{unix.AF_INET, 0, byte(port >> 8), byte(port), 127, 0, 0, 1}

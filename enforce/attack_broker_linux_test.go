@@ -18,9 +18,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestNetlinkPeers: no process and no group can be reached by netlink(7), where
-// the kernel asks for a capability that the command has not. To an ordinary user
-// it says the same without zsbx.
+// TestNetlinkPeers: no process and no group can be reached by netlink(7), for which the kernel
+// requires a capability that the command lacks. An ordinary user gets the same error without
+// zsbx.
 func TestNetlinkPeers(t *testing.T) {
 	needLandlock(t, 1)
 	const group = 31 // nobody's
@@ -65,8 +65,8 @@ func TestNetlinkPeers(t *testing.T) {
 	}
 }
 
-// TestSocketAuthority: what is connected or listened on for the command is so
-// with what the calling thread has: user, groups and capabilities.
+// TestSocketAuthority: the broker connects and listens for the command with the calling
+// thread's user, groups and capabilities.
 func TestSocketAuthority(t *testing.T) {
 	needGuard(t)
 	if os.Geteuid() != 0 {
@@ -76,8 +76,8 @@ func TestSocketAuthority(t *testing.T) {
 		for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
 			p := newPlace(t)
 			p.policy.Net.Mode = mode
-			p.policy.Net.BindTCP = []policy.Port{{Number: 1}}                // so that listen(2) is there on all kernels
-			for _, dir := range []string{p.in, p.dir, filepath.Dir(p.dir)} { // the thread may search them as somebody else
+			p.policy.Net.BindTCP = []policy.Port{{Number: 1}}                // so that listen(2) is allowed on all kernels
+			for _, dir := range []string{p.in, p.dir, filepath.Dir(p.dir)} { // the thread must be able to search them as another user
 				if err := os.Chmod(dir, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestSocketAuthority(t *testing.T) {
 	}
 }
 
-// startOverseer runs an act below a process of its own that answers its calls.
+// startOverseer runs an act below a separate process that answers its calls.
 func startOverseer(t *testing.T, p *place, processors string, d time.Duration, act ...string) (*exec.Cmd, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d+testkit.Patience)
@@ -106,7 +106,7 @@ func startOverseer(t *testing.T, p *place, processors string, d time.Duration, a
 	return c, c.Wait
 }
 
-// TestSocketStall: a call that the command makes last holds up no other.
+// TestSocketStall: a call that the command makes slow delays no other call.
 func TestSocketStall(t *testing.T) {
 	t.Parallel()
 	needMediation(t)
@@ -121,9 +121,8 @@ func TestSocketStall(t *testing.T) {
 	}
 }
 
-// TestSocketStallTime: nor does it hold up anything else that the supervisor
-// does, its garbage collection and its time limits, with one processor and with
-// two.
+// TestSocketStallTime: such a call delays nothing else in the broker's process, such as garbage
+// collection and time limits, with one processor and with two.
 func TestSocketStallTime(t *testing.T) {
 	t.Parallel()
 	needMediation(t)
@@ -141,8 +140,8 @@ func TestSocketStallTime(t *testing.T) {
 	}
 }
 
-// TestSupervisorStopped: while the supervisor is stopped calls wait, and when it
-// is killed they fail, and the session ends.
+// TestSupervisorStopped: while the supervisor is stopped, calls wait. When it is killed, they
+// fail and the session ends.
 func TestSupervisorStopped(t *testing.T) {
 	t.Parallel()
 	needMediation(t)
@@ -187,7 +186,7 @@ func TestSupervisorStopped(t *testing.T) {
 	}
 }
 
-// TestSupervisorReplaced: when the supervisor has ended, the command can't take its place.
+// TestSupervisorReplaced: after the supervisor has ended, the command can't replace it.
 func TestSupervisorReplaced(t *testing.T) {
 	t.Parallel()
 	needMediation(t)

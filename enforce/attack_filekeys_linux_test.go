@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileKeyActs use the keys of encrypted file systems (fscrypt): whoever can open a
-// directory to read may take away the user's own.
+// fileKeyActs use the keys of encrypted file systems (fscrypt). A process that can open a
+// directory for reading may remove the user's key.
 func fileKeyActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"key-remove": func(a []string) error {
@@ -28,7 +28,7 @@ func onDir(dir string, request uintptr, arg unsafe.Pointer) error {
 	return raw(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
 }
 
-// fileKey is the key of an encrypted directory, zero for none.
+// fileKey returns the key of an encrypted directory, or zero.
 func fileKey(dir string) (key unix.FscryptKeySpecifier) {
 	get := struct {
 		size   uint64
@@ -52,13 +52,13 @@ func addFileKey(dir string) (id [16]byte, err error) {
 	return id, err
 }
 
-// TestFileKeys: what is encrypted outside stays open to its user, although the command
-// may read it.
+// TestFileKeys: encrypted files outside stay open to their user, although the command may read
+// them.
 func TestFileKeys(t *testing.T) {
 	needSeccomp(t)
 	needLandlock(t, 1)
 	p := newPlace(t)
-	// On any file system, for any user: the call does not get as far as that.
+	// On any file system and for any user, since the filter refuses the call first.
 	for _, act := range []string{"key-remove", "key-add"} {
 		if got := p.try(t, p.plan(), act, p.in); got != unix.EPERM {
 			t.Errorf("%s without encryption: %v", act, got)
@@ -88,7 +88,7 @@ func TestFileKeys(t *testing.T) {
 	}
 }
 
-// encryptedDir mounts a file system and has a directory in it encrypted.
+// encryptedDir mounts a file system with an encrypted directory.
 func encryptedDir(t *testing.T, p *place) string {
 	at := p.in + "/mounted"
 	mountImage(t, p, at, "mkfs.ext4", "-q", "-O", "encrypt")

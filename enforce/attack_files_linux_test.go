@@ -16,17 +16,17 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// attack is something that a confined command tries. Each is first made
-// without zsbx, on the same files, where it has to succeed.
+// attack is something that a confined command tries. The same act is also tried without zsbx,
+// on the same files, where it must succeed.
 type attack struct {
 	act  string
 	args []string // "IN" and "OUT" stand for the place's directories
 	want []syscall.Errno
-	abi  int // Landlock that is needed; 0 for any
+	abi  int // Landlock ABI that is needed; 0 for any
 	root bool
 
-	control syscall.Errno // the answer without zsbx, where the act is not whole
-	call    string        // the system call, where the act has another name
+	control syscall.Errno // the answer without zsbx, if the act is incomplete
+	call    string        // the system call, if the act has another name
 }
 
 func (a attack) name() string { return strings.Join(append([]string{a.act}, a.args...), " ") }
@@ -40,8 +40,7 @@ func (p *place) fill(args []string) []string {
 	return out
 }
 
-// attackAll makes each attack in a place of its own, which prepare has
-// changed.
+// attackAll makes each attack in a separate place, which prepare has changed.
 func attackAll(t *testing.T, attacks []attack, prepare func(*testing.T, *place)) {
 	for _, a := range attacks {
 		t.Run(a.name(), func(t *testing.T) {
@@ -72,7 +71,7 @@ func attackAll(t *testing.T, attacks []attack, prepare func(*testing.T, *place))
 	}
 }
 
-// one, acces and so on are answers.
+// one, acces and so on return answers.
 func one(e ...syscall.Errno) []syscall.Errno { return e }
 
 func TestFileAttacks(t *testing.T) {
@@ -98,7 +97,7 @@ func TestFileAttacks(t *testing.T) {
 		{act: "mkchar", args: []string{"IN/new"}, want: one(unix.EPERM, unix.EACCES), root: true},
 		{act: "mkblock", args: []string{"IN/new"}, want: one(unix.EPERM, unix.EACCES), root: true},
 
-		// Emptying needs a right of its own, or the filter in its place.
+		// Emptying needs a separate right, or the filter instead.
 		{act: "truncate", args: []string{"OUT/file"}, want: acces},
 		{act: "trunc-ro", args: []string{"OUT/file"}, want: acces},
 		{act: "trunc-3", args: []string{"OUT/file"}, want: acces},
@@ -122,7 +121,7 @@ func TestFileAttacks(t *testing.T) {
 		{act: "handle", args: []string{"OUT/file", "IN"}, want: one(unix.EPERM), root: true},
 		{act: "chroot", args: []string{"OUT"}, want: one(unix.EPERM, unix.EACCES), root: true},
 
-		// What may be read can't be written through it.
+		// A readable file can't be written through its descriptor.
 		{act: "write", args: []string{"OUT/ro/file"}, want: acces},
 		{act: "reopen", args: []string{"OUT/ro/file"}, want: acces},
 		{act: "trunc-ro", args: []string{"OUT/ro/file"}, want: acces},
@@ -159,16 +158,15 @@ func filePlace(t *testing.T, p *place) {
 	p.allow(t, policy.Read|policy.Write, p.out+"/rw")
 }
 
-// TestLease: a file that may be read can't be leased, which would have all who
-// open it wait.
+// TestLease: a readable file can't be leased, which would delay everybody who opens it.
 func TestLease(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
 	attackAll(t, []attack{{act: "lease", args: []string{"OUT/ro/file"}, want: one(unix.EACCES)}}, filePlace)
 }
 
-// TestDelegation: likewise for directories, in which nobody could make or
-// remove anything meanwhile.
+// TestDelegation: the same for directories, in which nobody could make or remove anything
+// meanwhile.
 func TestDelegation(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -184,8 +182,8 @@ func TestDelegation(t *testing.T) {
 	}, filePlace)
 }
 
-// TestDevices: a device that is not named can't be asked by ioctl(2) either, on a kernel whose
-// Landlock does not look at that. What is open with access mode 3 takes no right of Landlock's.
+// TestDevices: a device without a rule can't be used by ioctl(2) either, on a kernel whose
+// Landlock does not check that. Opening with access mode 3 needs no right of Landlock.
 func TestDevices(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -205,7 +203,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestFilesInside: what an honest program does in a writable tree works.
+// TestFilesInside: what an ordinary program does in a writable tree works.
 func TestFilesInside(t *testing.T) {
 	needLandlock(t, 1)
 	const refer = 2
@@ -248,8 +246,8 @@ func TestFilesInside(t *testing.T) {
 	}
 }
 
-// TestNoInheritedDescriptors: a descriptor that was left open in the caller
-// doesn't reach the command.
+// TestNoInheritedDescriptors: the command does not get a descriptor that was left open in the
+// caller.
 func TestNoInheritedDescriptors(t *testing.T) {
 	p := newPlace(t)
 	fd, err := unix.Open(p.out+"/file", unix.O_RDWR, 0) // no O_CLOEXEC
@@ -272,9 +270,8 @@ func TestNoInheritedDescriptors(t *testing.T) {
 	}
 }
 
-// TestSwapRace replaces a directory of the policy by a link to what is not
-// allowed, again and again, while commands start: none of them ever reads
-// what lies behind the link.
+// TestSwapRace replaces a directory of the policy by a link to files that are not allowed,
+// again and again, while commands start. None of them ever reads these files.
 func TestSwapRace(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)

@@ -16,8 +16,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// tcpStdin is a TCP socket to be handed on: one that listens, or one that is
-// connected.
+// tcpStdin returns a TCP socket to pass on: one that listens, or one that is connected.
 func tcpStdin(t *testing.T, connected, multipath bool) *os.File {
 	t.Helper()
 	lc := net.ListenConfig{}
@@ -60,8 +59,8 @@ func (p *place) stdinPlan() *enforce.Plan {
 	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
-// TestInheritedSockets: a TCP socket that the command inherits while it may use
-// listed ports only keeps the peer that it has, or gets one of these.
+// TestInheritedSockets: if only listed ports are allowed, an inherited TCP socket keeps its
+// peer, or gets one at such a port.
 func TestInheritedSockets(t *testing.T) {
 	needLandlock(t, 1)
 	if c := enforce.Probe(); !c.SeccompNotify {
@@ -116,8 +115,8 @@ func listenAddress(t *testing.T, f *os.File) string {
 	return fmt.Sprintf("127.0.0.1:%d", sa.(*unix.SockaddrInet4).Port)
 }
 
-// TestInheritedSocketsRefused: with no network, the command is not started with a
-// socket that it could connect or listen on anew; nor with one of another protocol.
+// TestInheritedSocketsRefused: without a network, the command is not started with a socket that
+// it could connect again or make listen, nor with one of another protocol.
 func TestInheritedSocketsRefused(t *testing.T) {
 	p := newPlace(t)
 	p.policy.Net.Mode = policy.NetNone

@@ -39,7 +39,7 @@ func serveTCP(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// netAttack is an act over the network and what it is answered in each mode.
+// netAttack is an act over the network with its answer in each mode.
 type netAttack struct {
 	act               string
 	args              []string // "ALLOWED" and "OTHER" stand for two ports
@@ -93,8 +93,8 @@ func netAttacks() []netAttack {
 	}
 }
 
-// lost is the answer to sending by UDP where nothing arrives: there are name servers
-// to ask, if somebody asks them for the command.
+// lost returns the answer to sending by UDP when nothing arrives. It depends on whether the
+// broker asks name servers for the command.
 func lost() unixErrno {
 	if enforce.Probe().SeccompNotify {
 		return ok
@@ -102,16 +102,16 @@ func lost() unixErrno {
 	return acces
 }
 
-// listenWithoutPorts is the answer to listen(2) of a Unix socket where no port
-// may be listened on: a filter alone can't tell one from the other.
+// listenWithoutPorts returns the answer to listen(2) on a Unix socket if no port may be
+// listened on. A filter alone can't distinguish it from a TCP socket.
 func listenWithoutPorts() unixErrno {
 	if mediated() {
 		return ok
 	}
-	return lost() // who asks name servers checks listen(2), too
+	return lost() // a broker that asks name servers checks listen(2), too
 }
 
-// needPorts skips a test where nothing can limit TCP to ports.
+// needPorts skips a test if nothing can limit TCP to ports.
 func needPorts(t *testing.T) {
 	t.Helper()
 	if !mediated() {
@@ -173,7 +173,7 @@ func TestNetworkAttacks(t *testing.T) {
 	}
 }
 
-// filterAnswers checks what the filter says of a call, whatever this kernel would.
+// filterAnswers checks the filter's answer to a call, whatever this kernel would answer.
 func filterAnswers(t *testing.T, plan *enforce.Plan, call string, args []string, want unixErrno) {
 	t.Helper()
 	var numbers [6]uint64
@@ -193,7 +193,7 @@ func filterAnswers(t *testing.T, plan *enforce.Plan, call string, args []string,
 	}
 }
 
-// needSeccomp skips a test where filters can't be installed.
+// needSeccomp skips a test if filters can't be installed.
 func needSeccomp(t *testing.T) {
 	t.Helper()
 	if c := enforce.Probe(); !c.Seccomp {
@@ -205,7 +205,7 @@ func needSeccomp(t *testing.T) {
 // bound, and Unix sockets can listen.
 func TestBindPorts(t *testing.T) {
 	needLandlock(t, 4)
-	port := 20000 + os.Getpid()%10000 // none that the kernel gives to somebody else meanwhile
+	port := 20000 + os.Getpid()%10000 // one that the kernel does not assign to others meanwhile
 	testkit.Eventually(t, "a port is free", func() bool {
 		port++
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
@@ -242,9 +242,8 @@ func mediated() bool {
 	return c.Landlock < 9 && c.Seccomp && c.SeccompNotify
 }
 
-// TestUnixSockets: a socket outside can't be connected to, by path or by
-// abstract name, where the kernel's Landlock or zsbx checks that; one that the policy
-// names can.
+// TestUnixSockets: a socket outside can't be connected to, by path or by abstract name, if
+// Landlock or zsbx checks that. One that the policy names can.
 func TestUnixSockets(t *testing.T) {
 	needLandlock(t, 1)
 	have := enforce.Probe().Landlock
@@ -289,8 +288,8 @@ func TestUnixSockets(t *testing.T) {
 	}
 }
 
-// TestNames: C programs look names up in /etc/hosts without the network, and
-// fail without delay where they need it.
+// TestNames: C programs look names up in /etc/hosts without the network, and fail without delay
+// if they need it.
 func TestNames(t *testing.T) {
 	needSeccomp(t)
 	p := newPlace(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// outsider is a process of the same user that no plan confines, in a process
-// group of its own.
+// outsider starts an unconfined process of the same user, in its own process group.
 func outsider(t *testing.T) string {
 	t.Helper()
 	c := exec.Command("/bin/sleep", "600")
@@ -32,9 +31,9 @@ func outsider(t *testing.T) string {
 	return fmt.Sprint(c.Process.Pid)
 }
 
-// TestForeignNamespace: in a user namespace its owner has all capabilities. The command does
-// not enter one of the user's containers, however it came by its descriptor: Linux 6.16
-// gives it by ioctl_nsfs(2), NS_MNT_GET_NEXT.
+// TestForeignNamespace: the owner of a user namespace has all capabilities in it. The command
+// can't enter one of the user's containers, however it got its descriptor: Linux 6.16 gives
+// that by ioctl_nsfs(2), NS_MNT_GET_NEXT.
 func TestForeignNamespace(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -101,7 +100,7 @@ func TestProcessAttacks(t *testing.T) {
 	}
 }
 
-// TestOwnProcesses: a command goes on ruling its own processes.
+// TestOwnProcesses: a command can still control its own processes.
 func TestOwnProcesses(t *testing.T) {
 	needLandlock(t, 1)
 	for _, a := range []attack{
@@ -130,7 +129,7 @@ func TestOwnProcesses(t *testing.T) {
 		"nice -n 5 true", "taskset -c 0 true", "ionice -c 3 true", "ulimit -n 64 && true",
 		"setsid true", "sleep 60 & kill $! && wait", "timeout 5 true", "true & wait",
 		"prlimit --nofile=64 true",
-		// glibc's calls for threads name the calling thread, or one beside it, by number.
+		// glibc's calls for threads name the calling thread, or a sibling, by number.
 		`python3 -c 'import os; os.sched_setaffinity(os.getpid(), {0}); os.setpriority(os.PRIO_PROCESS, os.getpid(), min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5))'`,
 		`python3 -c '
 import os, threading
@@ -183,14 +182,14 @@ func TestKernelAttacks(t *testing.T) {
 				t.Errorf("control: %v, want %v", control, a.control)
 			case a.act == "x32" || a.act == "int80":
 				t.Skip("this kernel has no such calls: only seccomp's TestFilterArchitectures asks the filter")
-			default: // this kernel refuses it to this user: the filter's own answer counts
+			default: // this kernel refuses it to this user, so the filter's own answer counts
 				filterAnswers(t, p.plan(), cmp.Or(a.call, a.act), nil, a.want[0])
 			}
 		})
 	}
 }
 
-// TestRootKeepsFileOwnership: what builds and package managers do as root.
+// TestRootKeepsFileOwnership: what builds and package managers do as root works.
 func TestRootKeepsFileOwnership(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("for root")
@@ -209,7 +208,7 @@ func TestRootKeepsFileOwnership(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", script, status, out)
 		}
 	}
-	// CAP_KILL stays only where signals are held.
+	// CAP_KILL stays only if signals are kept inside.
 	const drop = "setpriv --reuid 65534 --regid 65534 --clear-groups sleep 600 >/dev/null 2>&1 & until grep -q ^Uid:.65534 /proc/$!/status; do :; done; kill $!; s=$?; kill -9 $! 2>/dev/null; exit $s"
 	scoped := holds(p.plan())
 	if status, out := p.sh(t, p.plan(), drop); (status == 0) != scoped {
@@ -295,8 +294,8 @@ func TestNewTerminals(t *testing.T) {
 	}
 }
 
-// TestUserNamespaces: none can be made, in which the command would be root
-// before parts of the kernel that are closed to a user.
+// TestUserNamespaces: none can be made. In one the command could use parts of the kernel as
+// root.
 func TestUserNamespaces(t *testing.T) {
 	needSeccomp(t)
 	p := newPlace(t)
@@ -315,7 +314,7 @@ func TestUserNamespaces(t *testing.T) {
 	}
 }
 
-// TestMounts: not even root can mount, in namespaces that it already has.
+// TestMounts: not even root can mount in the namespaces that it already has.
 func TestMounts(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can do it at all")

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suidPlace is where set-user-ID programs give something: not in a /tmp as
-// systemd mounts it, with nosuid.
+// suidPlace returns a place where set-user-ID programs have an effect. They have none in a /tmp
+// that systemd mounts with nosuid.
 func suidPlace(t *testing.T) *place {
 	t.Helper()
 	var fs unix.Statfs_t
@@ -18,8 +18,8 @@ func suidPlace(t *testing.T) *place {
 	return newPlace(t)
 }
 
-// privilegedPlace has programs in the writable tree that would give whoever
-// runs them more than they have: set-user-ID root, and with a file capability.
+// privilegedPlace has programs in the writable tree that would give their users more rights:
+// set-user-ID root, and with a file capability.
 func privilegedPlace(t *testing.T) *place {
 	p := suidPlace(t)
 	for _, script := range []string{
@@ -73,8 +73,8 @@ func TestPrivilegedPrograms(t *testing.T) {
 	}
 }
 
-// TestKnownLimitPrivilegedFiles: root may leave such a program behind, as
-// package managers must. Whoever runs it later, outside, is root.
+// TestKnownLimitPrivilegedFiles: root may leave such a program behind, as package managers
+// must. A user who runs it later, outside, is root.
 func TestKnownLimitPrivilegedFiles(t *testing.T) {
 	needLandlock(t, 1)
 	if os.Geteuid() != 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestSignalsByFiles: no file can be made to signal a group, nor anybody but the caller.
+// TestSignalsByFiles: no file can be made to signal a group, or another process than the
+// caller.
 func TestSignalsByFiles(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -26,7 +27,7 @@ func TestSignalsByFiles(t *testing.T) {
 		for _, act := range []string{"setown-group", "setown-high", "setown-ex", "fiosetown", "siocspgrp", "setsig", "async", "setown"} {
 			want := unix.EPERM
 			if act == "setown" && plan.ScopesSignals() {
-				want = 0 // the kernel looks when it signals
+				want = 0 // the kernel checks when it signals
 			}
 			if act == "setown" && !holds(plan) {
 				continue
@@ -41,7 +42,7 @@ func TestSignalsByFiles(t *testing.T) {
 	}
 }
 
-// TestGroupSignalledByFile has a file signal the group that the command joined.
+// TestGroupSignalledByFile: a file can't signal a group that the command joined.
 func TestGroupSignalledByFile(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -61,8 +62,8 @@ func TestGroupSignalledByFile(t *testing.T) {
 	}
 }
 
-// TestForegroundSignalledByTerminal: a terminal in which something is typed does not
-// signal the group in its foreground either.
+// TestForegroundSignalledByTerminal: a terminal does not signal its foreground group either
+// when something is typed.
 func TestForegroundSignalledByTerminal(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -74,7 +75,7 @@ func TestForegroundSignalledByTerminal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The outsider has the terminal; the act comes into its session's background.
+		// The outsider has the terminal; the act runs in the background of its session.
 		c := exec.Command("/bin/sleep", "600")
 		c.Stdin = tty
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
@@ -86,7 +87,7 @@ func TestForegroundSignalledByTerminal(t *testing.T) {
 		var answer syscall.Errno
 		testkit.Eventually(t, "the act ends", func() bool { // it waits for what is typed
 			master.Write([]byte("x\n"))
-			time.Sleep(50 * time.Millisecond) // or the terminal is full before the act looks
+			time.Sleep(50 * time.Millisecond) // else the terminal is full before the act reads
 			select {
 			case answer = <-answered:
 				return true

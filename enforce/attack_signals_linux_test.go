@@ -15,8 +15,8 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// signalPlans are the ways in which this machine can hold signals: as it is, and
-// as a kernel whose Landlock has no scope for them, where zsbx sends them.
+// signalPlans returns the ways in which this machine can keep signals inside: as it is, and
+// like a kernel whose Landlock has no scope for them, where zsbx sends them.
 func (p *place) signalPlans() map[string]*enforce.Plan {
 	out := map[string]*enforce.Plan{"native": p.plan()}
 	if caps := enforce.Probe(); caps.Landlock > 2 && caps.SeccompNotify {
@@ -37,7 +37,7 @@ func holds(plan *enforce.Plan) bool {
 	return true
 }
 
-// kept is try below a keeper.
+// kept is try with a keeper.
 func (p *place) kept(t *testing.T, plan *enforce.Plan, name string, args ...string) syscall.Errno {
 	t.Helper()
 	exe := self(t)
@@ -54,7 +54,7 @@ func (p *place) kept(t *testing.T, plan *enforce.Plan, name string, args ...stri
 	return syscall.Errno(ws.ExitStatus())
 }
 
-// signalCalls name a process, and the signal after it.
+// signalCalls returns the acts that take a process and then a signal.
 func signalCalls() []string {
 	return []string{"kill", "kill-high", "kill-group", "tkill", "tgkill", "sigqueue", "tgsigqueue", "pidfd", "pidfd-info"}
 }
@@ -88,8 +88,8 @@ func TestSignalAttacks(t *testing.T) {
 	}
 }
 
-// TestProcessExists: signal 0, by which lock files ask for their owner, is answered
-// inside as it is outside.
+// TestProcessExists: signal 0, which is used to check a lock file's owner, gets the same answer
+// inside as outside.
 func TestProcessExists(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
@@ -97,7 +97,7 @@ func TestProcessExists(t *testing.T) {
 		testkit.Lacks(t, testkit.Seccomp, c.SeccompNotifyReason)
 	}
 	p := newPlace(t)
-	// It has left its group a process, so that nobody else gets its number.
+	// It leaves a process in its group, so that its number is not reused.
 	gone := exec.Command("/bin/sh", "-c", "sleep 600 >/dev/null 2>&1 &")
 	gone.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := gone.Run(); err != nil {
@@ -119,7 +119,7 @@ func TestProcessExists(t *testing.T) {
 	}
 }
 
-// TestOwnSignals: within the session signals do what they do outside.
+// TestOwnSignals: inside the session signals work as outside.
 func TestOwnSignals(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -160,7 +160,7 @@ func TestOwnSignals(t *testing.T) {
 	}
 }
 
-// below is sh below a keeper, in a session of its own: its group is nobody else's.
+// below is sh with a keeper, in its own terminal session and so in its own process group.
 func (p *place) below(t *testing.T, plan *enforce.Plan, script string) (int, string) {
 	t.Helper()
 	ws, out := run(t, plan, &fork.Command{Path: "/usr/bin/setsid", Args: []string{"setsid", "--wait", "sh", "-c", "exec 2>/dev/null; " + strings.ReplaceAll(script, "sleep 60", "sleep 60 >/dev/null 2>&1")}, Dir: p.in, Keeper: &fork.Keeper{},
@@ -171,8 +171,8 @@ func (p *place) below(t *testing.T, plan *enforce.Plan, script string) (int, str
 	return ws.ExitStatus(), strings.TrimSpace(out)
 }
 
-// TestKillEverybody: kill(-1) ends the session but for the caller, and reaches nobody outside.
-// The control is TestSignalAttacks's: nobody tries it without zsbx.
+// TestKillEverybody: kill(-1) ends the session except the caller, and reaches no process
+// outside. The control is in TestSignalAttacks, since this can't be tried without zsbx.
 func TestKillEverybody(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)

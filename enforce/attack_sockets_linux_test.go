@@ -16,8 +16,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// needMediation skips a test where the kernel checks sockets itself, or where
-// nobody can.
+// needMediation skips a test if the kernel checks sockets itself, or if nothing can.
 func needMediation(t testing.TB) {
 	t.Helper()
 	if mediated() {
@@ -31,8 +30,7 @@ func needMediation(t testing.TB) {
 	t.Skip("Landlock checks sockets here")
 }
 
-// needGuard skips a test where neither the kernel nor a supervisor checks
-// sockets.
+// needGuard skips a test if neither the kernel nor the broker checks sockets.
 func needGuard(t testing.TB) {
 	t.Helper()
 	if enforce.Probe().Landlock < 9 {
@@ -40,15 +38,14 @@ func needGuard(t testing.TB) {
 	}
 }
 
-// daemon is a program outside: it counts who reaches it.
+// daemon is a program outside that counts how often it is reached.
 type daemon struct {
 	network, path string
 	reached       atomic.Int64
 	asked         chan struct{}
 }
 
-// listenOutside starts a daemon on a socket: network is unix, unixpacket or
-// unixgram.
+// listenOutside starts a daemon on a socket. network is unix, unixpacket or unixgram.
 func listenOutside(t testing.TB, network, path string) *daemon {
 	t.Helper()
 	d := &daemon{network: network, path: path, asked: make(chan struct{})}
@@ -92,11 +89,10 @@ func listenOutside(t testing.TB, network, path string) *daemon {
 	return d
 }
 
-// ask is what a test sends to a daemon that it asks.
+// ask is what a test sends to a daemon to ask for its count.
 const ask = "how often?"
 
-// count says how often a daemon was reached: it waits until all that came before
-// has been counted.
+// count returns how often a daemon was reached, after all earlier messages were counted.
 func (d *daemon) count(t *testing.T) int64 {
 	t.Helper()
 	c, err := net.Dial(d.network, d.path)
@@ -115,8 +111,8 @@ func (d *daemon) count(t *testing.T) int64 {
 	return d.reached.Add(-1)       // itself
 }
 
-// attackDaemon makes an attack with and without zsbx, and says how often each
-// reached the daemon.
+// attackDaemon makes an attack with and without zsbx, and returns how often each reached the
+// daemon.
 func attackDaemon(t *testing.T, p *place, d *daemon, act string, args ...string) (answer unixErrno, inside, control int64) {
 	t.Helper()
 	answer = p.try(t, p.plan(), act, args...)
@@ -164,7 +160,7 @@ func TestSocketSpellings(t *testing.T) {
 	}
 }
 
-// TestSocketAttacks: other ways to a stream socket outside.
+// TestSocketAttacks: other ways to a stream socket outside are refused, too.
 func TestSocketAttacks(t *testing.T) {
 	needGuard(t)
 	for _, tt := range []struct {
@@ -181,7 +177,7 @@ func TestSocketAttacks(t *testing.T) {
 			checkAttack(t, p, d, tt.want, tt.act, p.fill(tt.args)...)
 		})
 	}
-	// Here the socket outside lies where the command may write.
+	// Here the socket outside is in a directory that the command may write.
 	for _, act := range []string{"move-socket", "move-listen"} {
 		t.Run(act, func(t *testing.T) {
 			p := newPlace(t)
@@ -199,8 +195,8 @@ func TestSocketAttacks(t *testing.T) {
 	}
 }
 
-// TestSocketMovedToAllowed: a socket outside that lies where the command may write is
-// not allowed by being moved into an allowed directory, nor by that being made anew.
+// TestSocketMovedToAllowed: a socket outside in a writable directory does not become allowed if
+// the command moves it into an allowed directory, or makes a new allowed directory.
 func TestSocketMovedToAllowed(t *testing.T) {
 	needGuard(t)
 	needMounts(t)
@@ -241,7 +237,7 @@ func checkAttack(t *testing.T, p *place, d *daemon, want []unixErrno, act string
 	}
 }
 
-// TestSocketDatagrams: no datagram leaves by any call.
+// TestSocketDatagrams: no call can send a datagram outside.
 func TestSocketDatagrams(t *testing.T) {
 	needGuard(t)
 	want := unix.EACCES
@@ -259,8 +255,8 @@ func TestSocketDatagrams(t *testing.T) {
 	}
 }
 
-// TestSocketAllPaths: where every socket by path is allowed, datagrams are as
-// well; abstract names of others are not.
+// TestSocketAllPaths: if every socket by path is allowed, datagrams are, too, but abstract
+// names of others are not.
 func TestSocketAllPaths(t *testing.T) {
 	needMediation(t)
 	needLandlock(t, 6)
@@ -274,7 +270,7 @@ func TestSocketAllPaths(t *testing.T) {
 			if got := p.try(t, p.plan(), act, how, p.out+"/sock"); got != 0 {
 				t.Errorf("%s %s: %v", act, how, got)
 			}
-			if how == "sendmmsg" { // the act writes paths only
+			if how == "sendmmsg" { // the act only supports paths
 				continue
 			}
 			if got := p.try(t, p.plan(), act, how, name); got != unix.EPERM || abstract.reached.Load() != 0 {
@@ -290,8 +286,7 @@ func TestSocketAllPaths(t *testing.T) {
 	testkit.Eventually(t, "something arrives by path", func() bool { return path.reached.Load() > 0 })
 }
 
-// TestSocketOddAddresses: what is no address of a socket gets the kernel's own
-// answer.
+// TestSocketOddAddresses: an invalid address gets the kernel's own answer.
 func TestSocketOddAddresses(t *testing.T) {
 	needMediation(t)
 	p := newPlace(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// TestSocketStdin: a socket that the command was started with is no way out.
+// TestSocketStdin: an inherited socket is no way out.
 func TestSocketStdin(t *testing.T) {
 	needGuard(t)
 	p := newPlace(t)
@@ -33,7 +33,7 @@ func TestSocketStdin(t *testing.T) {
 	}
 }
 
-// runFiles runs a command with files of its own and gives its exit status.
+// runFiles runs a command with its own files and returns its exit status.
 func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
 	t.Helper()
 	if plan != nil {
@@ -49,7 +49,7 @@ func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
 	return await(t, proc).ExitStatus()
 }
 
-// TestSocketOwn: between the session's own processes sockets work.
+// TestSocketOwn: sockets work between the session's own processes.
 func TestSocketOwn(t *testing.T) {
 	needGuard(t)
 	p := newPlace(t)
@@ -67,8 +67,8 @@ func TestSocketOwn(t *testing.T) {
 	}
 }
 
-// TestSocketTwinName: each kind of socket has abstract names of its own (unix(7)). Whoever
-// has a name for one kind has it for no other.
+// TestSocketTwinName: each kind of socket has its own abstract names (unix(7)). Having a name
+// for one kind gives no right to it for another.
 func TestSocketTwinName(t *testing.T) {
 	needGuard(t)
 	want := unix.EPERM

@@ -13,13 +13,13 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestSocketReuse: a socket outside is not taken for one that the session had,
-// by its inode or by its name.
+// TestSocketReuse: a socket outside is not mistaken for one that the session had, by its inode
+// or by its name.
 func TestSocketReuse(t *testing.T) {
 	needGuard(t)
 	taken := unix.ECONNREFUSED
 	if !mediated() {
-		taken = unix.EPERM // Landlock tells whose it is
+		taken = unix.EPERM // Landlock knows whose it is
 	}
 	for _, tt := range []struct {
 		act, name string
@@ -56,8 +56,8 @@ func TestSocketReuse(t *testing.T) {
 	}
 }
 
-// TestSocketTwin: a socket outside is not taken for one of the session's whose
-// file has the same number on another file system.
+// TestSocketTwin: a socket outside is not mistaken for one of the session whose file has the
+// same inode number on another file system.
 func TestSocketTwin(t *testing.T) {
 	needGuard(t)
 	p := newPlace(t)
@@ -124,8 +124,8 @@ func TestSocketRaces(t *testing.T) {
 	}
 }
 
-// TestSocketMountNamespace: a command with mounts of its own reaches its own
-// sockets however they are written, and no other.
+// TestSocketMountNamespace: a command with a mount namespace reaches its own sockets, in any
+// spelling, and no others.
 func TestSocketMountNamespace(t *testing.T) {
 	needGuard(t)
 	caps := enforce.Probe()
@@ -145,7 +145,7 @@ func TestSocketMountNamespace(t *testing.T) {
 		os.Remove(p.in + "/own")
 		want := unixErrno(0)
 		if mediated() && (strings.HasPrefix(how, "proc-") || how == "dev-fd") {
-			want = unix.EACCES // the broker follows no link of /proc
+			want = unix.EACCES // the broker follows no magic links of /proc
 		}
 		if got := p.try(t, plan, "reach-own", how, p.in+"/own"); got != want {
 			t.Errorf("%s, own: %v", how, got)

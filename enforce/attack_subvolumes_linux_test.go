@@ -15,7 +15,7 @@ type volumeRequest struct {
 	name [4088]byte
 }
 
-// subvolumeActs make subvolumes of btrfs(5), which no rule for paths is asked about.
+// subvolumeActs make subvolumes of btrfs(5), for which no rule for paths is checked.
 func subvolumeActs() map[string]func(args []string) error {
 	const makeSnapshot, makeSubvolume = 0x50009401, 0x5000940e
 	return map[string]func([]string) error{
@@ -37,13 +37,13 @@ func subvolumeActs() map[string]func(args []string) error {
 	}
 }
 
-// TestSubvolumes: a denied file of a writable tree does not show in a snapshot of it,
-// and a directory that may be read gets no subvolume.
+// TestSubvolumes: no snapshot of a writable tree shows a file that is denied in it, and no
+// subvolume can be made in a readable directory.
 func TestSubvolumes(t *testing.T) {
 	needSeccomp(t)
 	needLandlock(t, 1)
 	p := newPlace(t)
-	// On any file system, for any user: the call does not get as far as that.
+	// On any file system and for any user, since the filter refuses the call first.
 	if got := p.try(t, p.plan(), "snapshot", p.in, p.in, "x"); got != unix.EPERM {
 		t.Errorf("snapshot: %v", got)
 	}
@@ -72,7 +72,7 @@ func TestSubvolumes(t *testing.T) {
 	}
 }
 
-// mountImage mounts a new file system of a command's making.
+// mountImage mounts a new file system that a command makes.
 func mountImage(t *testing.T, p *place, at string, mkfs ...string) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a file system")

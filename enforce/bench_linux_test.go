@@ -10,7 +10,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// benchPolicy allows about what the default policy does.
+// benchPolicy allows about as much as the default policy.
 func benchPolicy(b *testing.B) *policy.Resolved {
 	b.Helper()
 	p := &place{policy: &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetOpen}}}
@@ -22,7 +22,7 @@ func benchPolicy(b *testing.B) *policy.Resolved {
 	return p.policy
 }
 
-// BenchmarkConfine is what the calling process does for the restrictions.
+// BenchmarkConfine measures what the calling process does for the restrictions.
 func BenchmarkConfine(b *testing.B) {
 	plan := enforce.NewPlan(benchPolicy(b), enforce.Probe(), nil, enforce.Options{})
 	for b.Loop() {
@@ -36,8 +36,8 @@ func BenchmarkConfine(b *testing.B) {
 	}
 }
 
-// BenchmarkStart starts a program that does nothing, with all of the
-// restrictions, with one of them, and with none.
+// BenchmarkStart starts a program that does nothing, with all restrictions, with one of them,
+// and with none.
 func BenchmarkStart(b *testing.B) {
 	r := benchPolicy(b)
 	all := enforce.Probe()

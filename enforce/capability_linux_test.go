@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCapabilities compares the numbers of capabilities with what others say.
+// TestCapabilities compares the numbers of capabilities with those of others.
 func TestCapabilities(t *testing.T) {
 	for name, bit := range map[string]uint{"chown": unix.CAP_CHOWN, "dac_override": unix.CAP_DAC_OVERRIDE,
 		"fowner": unix.CAP_FOWNER, "fsetid": unix.CAP_FSETID, "kill": unix.CAP_KILL, "setgid": unix.CAP_SETGID, "setuid": unix.CAP_SETUID,

@@ -69,8 +69,8 @@ func TestPathChanged(t *testing.T) {
 	}
 }
 
-// TestEntryGone: what only lies beside a denied file may be removed during the start, as
-// processes in /proc are all the time.
+// TestEntryGone: entries beside a denied file may be removed during the start, as happens in
+// /proc all the time.
 func TestEntryGone(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -92,8 +92,7 @@ func TestEntryGone(t *testing.T) {
 	}
 }
 
-// TestNestedTooDeep: a 17th domain is refused by the kernel, and the command
-// is not started.
+// TestNestedTooDeep: the kernel refuses a 17th domain, and the command is not started.
 func TestNestedTooDeep(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -122,9 +121,9 @@ func TestNestedTooDeep(t *testing.T) {
 	}
 }
 
-// TestNested: a confined process can confine another, further, and not less.
-// On the outside a plan for an old kernel refuses openat2(2), as old
-// containers do, so that the inner one has to open its paths without it.
+// TestNested: a confined process can confine another one more, but not less. The outer plan,
+// for an old kernel, refuses openat2(2), as old containers do, so that the inner one has to
+// open its paths without it.
 func TestNested(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)

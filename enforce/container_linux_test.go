@@ -32,8 +32,7 @@ func refuseCalls(numbers ...uint32) error {
 	})
 }
 
-// planIn is a plan for this program with dir to write to, and with the sockets
-// named.
+// planIn returns a plan for this program with a writable dir and some allowed sockets.
 func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -65,8 +64,8 @@ func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ 
 	return exe, enforce.NewPlan(r, caps, host(), opts), nil
 }
 
-// inContainer makes an act in a confined process where sockets can't be
-// fetched. EBADE says that the plan doesn't say so.
+// inContainer makes an act in a confined process where sockets can't be fetched. EBADE means
+// that the plan does not say so.
 func inContainer(a []string) error {
 	if err := refuseCalls(unix.SYS_PIDFD_GETFD); err != nil {
 		return err
@@ -97,11 +96,10 @@ func inContainer(a []string) error {
 	}
 }
 
-// TestContainer: where the container's filter refuses pidfd_getfd(2), as
-// Docker's does, the gap says so, the command runs, and what Landlock closes is
-// closed.
+// TestContainer: if the container's filter refuses pidfd_getfd(2), as Docker's does, the gap
+// says so, the command runs, and what Landlock closes is closed.
 func TestContainer(t *testing.T) {
-	needLandlock(t, 1) // or there are other gaps as well
+	needLandlock(t, 1) // else there are other gaps as well
 	needMediation(t)
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
@@ -124,13 +122,13 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// refusedCall starts a program below a keeper where one system call is refused,
-// and gives what came of it.
+// refusedCall starts a program with a keeper while one system call is refused, and returns the
+// result.
 func refusedCall(a []string) error {
 	if err := refuseCalls(uint32(num(a[0]))); err != nil {
 		return err
 	}
-	// A start that never ends is one that is killed.
+	// A start that hangs is killed.
 	if _, err := unix.Setitimer(unix.ItimerReal, unix.Itimerval{Value: unix.Timeval{Sec: 20}}); err != nil {
 		return err
 	}
@@ -147,12 +145,11 @@ func refusedCall(a []string) error {
 	}
 }
 
-// TestRefusedCalls: without what wakes the keeper nothing starts, rather than
-// that a start never ends.
+// TestRefusedCalls: without the call that wakes the keeper the start fails instead of hanging.
 func TestRefusedCalls(t *testing.T) {
 	p := newPlace(t)
 	for call, want := range map[int]unix.Errno{
-		unix.SYS_ACCT:      0, // control: what nobody calls
+		unix.SYS_ACCT:      0, // control: nothing calls this
 		unix.SYS_SIGNALFD4: unix.EPERM,
 	} {
 		if got := p.try(t, nil, "refused-call", fmt.Sprint(call)); got != want {

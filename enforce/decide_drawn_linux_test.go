@@ -52,7 +52,7 @@ func TestDecideDrawn(t *testing.T) {
 			what := dir + "/" + drawPath.Draw(rt, "rule")
 			p.allow(t, rapid.SampledFrom([]policy.Access{policy.Read, policy.Read | policy.Exec, policy.Read | policy.Write, policy.Read | policy.Write | policy.Exec}).Draw(rt, "access"), what)
 		}
-		if rapid.Bool().Draw(rt, "repository") { // whose configuration is protected
+		if rapid.Bool().Draw(rt, "repository") { // its configuration is protected
 			p.allow(t, policy.Read|policy.Write, dir+"/d")
 		}
 		for range rapid.IntRange(0, 2).Draw(rt, "denials") {
@@ -75,7 +75,7 @@ func TestDecideDrawn(t *testing.T) {
 	})
 }
 
-// drawn is a test whose failures are the property's.
+// drawn is a test that reports its failures to rapid.
 type drawn struct {
 	testing.TB
 	rt *rapid.T

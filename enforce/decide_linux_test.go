@@ -23,7 +23,7 @@ import (
 // decideRounds is how many policies the property test draws.
 var decideRounds = flag.Int("decide.rounds", 200, "policies that TestDecideDrawn draws, with twenty acts each")
 
-// deed is an act of Decide as the confined test binary does it.
+// deed is an act for Decide, in the form that the confined test binary does.
 type deed struct {
 	name string // of fileActs
 	op   enforce.Act
@@ -57,8 +57,8 @@ func deeds() []deed {
 	}
 }
 
-// decideActs are those that fileActs lacks. Deeds does several and writes what the
-// kernel said, until one of them may have changed something.
+// decideActs returns acts that fileActs lacks. "deeds" does several and writes the kernel's
+// answers, until one of them may have changed something.
 func decideActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"deeds": func(a []string) error {
@@ -79,13 +79,13 @@ func decideActs() map[string]func(args []string) error {
 	}
 }
 
-// natural are the errors that the plan does not decide: of what is there already,
-// or is not, or is of another kind.
+// natural reports whether an error is one that the plan does not decide: a file exists already,
+// is missing, or is of another kind.
 func natural(e syscall.Errno) bool {
 	return slices.Contains([]syscall.Errno{0, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.EINVAL, unix.ENOEXEC, unix.ENXIO, unix.ELOOP}, e)
 }
 
-// facts fills in what the act has to say of its paths, without any confinement.
+// facts fills in what the act must say about its paths, without any confinement.
 func facts(a enforce.Act, from, to string) enforce.Act {
 	look := func(p string) (fs.FileMode, bool) {
 		info, err := os.Lstat(p)
@@ -112,12 +112,12 @@ type attempt struct {
 	from, to string
 }
 
-// compareActs asks, does, compares, up to the first act that changed something, and
-// says how many were done.
+// compareActs asks about acts, does and compares them, up to the first that changed something.
+// It returns how many were done.
 func compareActs(t testing.TB, p *place, plan *enforce.Plan, all []attempt) int {
 	t.Helper()
 	args, acts := []string{}, []enforce.Act{}
-	for _, x := range all { // none changed anything before the last one that was done
+	for _, x := range all { // only the last act may have changed something
 		args, acts = append(args, x.name, x.from, x.to), append(acts, facts(x.op, x.from, x.to))
 	}
 	ws, out := run(t, plan, actCommand(self(t), p.in, "deeds", args))
@@ -126,7 +126,7 @@ func compareActs(t testing.TB, p *place, plan *enforce.Plan, all []attempt) int 
 	}
 	done := strings.Fields(out)
 	if n := len(done); n < len(all) && (n == 0 || done[n-1] != "0") {
-		done = append(done, "0") // a program that took the place of this one
+		done = append(done, "0") // a program that replaced this one
 	}
 	for i, e := range done {
 		n, err := strconv.Atoi(e)
@@ -152,7 +152,7 @@ func compareAct(t testing.TB, p *place, plan *enforce.Plan, x attempt, a enforce
 	case got == unix.EACCES && x.name == "exec" && a.Mode.IsDir(), got == unix.EPERM && x.name == "link" && a.Mode.IsDir():
 		// as everywhere
 	case want.Verdict == enforce.Refused && natural(got) && got != 0:
-		// what the kernel finds first about the kind of a file
+		// the kernel first checks the kind of file
 	case want.Verdict == enforce.Refused && want.Errno != name, want.Verdict == enforce.Allowed && !natural(got):
 		t.Error(what)
 	case want.Verdict == enforce.Refused && want.Reason == "":
@@ -162,8 +162,8 @@ func compareAct(t testing.TB, p *place, plan *enforce.Plan, x attempt, a enforce
 	}
 }
 
-// decidePlace has a tree for each access, files in all of them, denials,
-// protected files, and what no rule names.
+// decidePlace has a tree for each access, files in all of them, denials, protected files, and
+// files without a rule.
 func decidePlace(t testing.TB) *place {
 	p := newPlace(t)
 	t.Cleanup(func() { openAgain(p.dir) })
@@ -187,7 +187,7 @@ func decidePlace(t testing.TB) *place {
 	return p
 }
 
-// openAgain undoes chmod(2), so that a test can remove what is below.
+// openAgain undoes chmod(2), so that a test can remove what is in the directory.
 func openAgain(dir string) {
 	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
@@ -202,7 +202,7 @@ func decidePaths() []string {
 		"in/.git/HEAD", "in/.git", "ro/file", "ro/new", "ro/sub/file", "ro/sub/new", "rox/file", "noexec/file", "noexec/new", "noexec/sub", "out/file", "out/new", "out"}
 }
 
-// plans are a policy with and without mounts.
+// decidePlans returns plans with and without mounts.
 func decidePlans(t testing.TB, p *place) map[string]*enforce.Plan {
 	caps := enforce.Probe()
 	all := map[string]*enforce.Plan{}
@@ -214,8 +214,7 @@ func decidePlans(t testing.TB, p *place) map[string]*enforce.Plan {
 	return all
 }
 
-// TestDecide does every act to every path and compares what the plan says with
-// what the kernel does.
+// TestDecide does every act on every path and compares the plan's answer with the kernel's.
 func TestDecide(t *testing.T) {
 	needLandlock(t, 3)
 	for _, which := range []string{"mounts", "rules"} {
@@ -245,7 +244,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// everyAct is every act to every path.
+// everyAct returns every act on every path.
 func everyAct() (all []attempt) {
 	for _, d := range deeds() {
 		for _, from := range decidePaths() {

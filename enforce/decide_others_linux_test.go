@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestDecideOthers compares what the plan says of sockets, ports, processes and
-// system calls with what the kernel does.
+// TestDecideOthers compares the plan's answers about sockets, ports, processes and system calls
+// with the kernel's.
 func TestDecideOthers(t *testing.T) {
 	needLandlock(t, 6)
 	open, closed := serveTCP(t), serveTCP(t)

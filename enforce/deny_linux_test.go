@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// shut is the machine to a user who can't look into some directories. Their
-// owner can, after chmod(2); root always can, so a test has to say it.
+// shut returns the machine as seen by a user who can't read some directories. Their owner could
+// after chmod(2). Root always can, so a test has to simulate it.
 func shut(dirs ...string) *policy.Host {
 	h := host()
 	readDir, lstat := h.ReadDir, h.Lstat
@@ -34,8 +34,8 @@ func shut(dirs ...string) *policy.Host {
 	return h
 }
 
-// TestDenyShut: what zsbx can't look into may hold what is denied, so all of
-// it is denied, in trees that are read-only and in writable ones.
+// TestDenyShut: a directory that zsbx can't read may contain denied files, so all of it is
+// denied, in read-only and in writable trees.
 func TestDenyShut(t *testing.T) {
 	needLandlock(t, 1)
 	for name, access := range map[string]policy.Access{"ro": policy.Read, "rw": policy.Read | policy.Write} {
@@ -72,8 +72,8 @@ func TestDenyShut(t *testing.T) {
 	}
 }
 
-// TestDenyLater is what becomes of a name that is denied by a glob and made
-// after the start: by the command in a writable tree, and by somebody outside.
+// TestDenyLater: what happens to a file that matches a denied glob and is made after the start,
+// by the command in a writable tree or by a program outside.
 func TestDenyLater(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)
@@ -101,8 +101,8 @@ func TestDenyLater(t *testing.T) {
 		{`cat had/.env`, false},
 		{`cat ../ro/had/.env`, false},
 		{`echo own >none/.env && cat none/.env`, true}, // its own
-		{`cat ../ro/had/new/.env`, false},              // a new directory in one that was taken apart
-		{`cat ../ro/none/.env`, true},                  // a directory that held nothing denied
+		{`cat ../ro/had/new/.env`, false},              // a new directory in one that was split
+		{`cat ../ro/none/.env`, true},                  // a directory that contained nothing denied
 		{`cat ../ro/none/new/.env`, true},
 		{`echo x >../ro/none/.env`, false},
 	} {
@@ -123,14 +123,14 @@ func TestDenyLater(t *testing.T) {
 	}
 }
 
-// TestDenyLinked: a denied file's other name (hard link) opens neither the denied
-// name nor, where a rule names it, itself. In a directory that is allowed whole it
-// is open, as docs/security.md says.
+// TestDenyLinked: a denied file's other name (hard link) does not open the denied name. If a
+// rule names it, it is closed itself. In a directory that is allowed whole it is open, as
+// docs/security.md says.
 func TestDenyLinked(t *testing.T) {
 	needMounts(t)
 	for _, c := range []struct {
 		name, script string
-		allow        string // the rule that the other name is open by
+		allow        string // the rule that opens the other name
 		works        bool
 	}{
 		{"the denied name", `cat ../closed/file`, "other/name", false},
@@ -160,9 +160,9 @@ func TestDenyLinked(t *testing.T) {
 	}
 }
 
-// TestDenyGlobLink: where a glob names a symbolic link, what that leads to is closed, in
-// whatever tree it lies, by either name. The controls: without a plan it can be read, and
-// the file beside it with the plan.
+// TestDenyGlobLink: if a glob matches a symbolic link, its target is closed by both names, in
+// any tree. The controls: without a plan the target can be read, and with the plan the file
+// beside it.
 func TestDenyGlobLink(t *testing.T) {
 	needLandlock(t, 1)
 	for _, writable := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// A program that needs no session confines and starts a command by itself.
-// Usually policy.Resolve makes the Resolved; here it is written down.
+// A program that needs no session can confine and start a command itself. Usually
+// policy.Resolve makes the Resolved; here it is a literal.
 func ExamplePlan_Confine() {
 	r := &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetNone}}
 	for _, dir := range []string{"/usr", "/etc"} {
@@ -28,7 +28,7 @@ func ExamplePlan_Confine() {
 
 	plan := enforce.NewPlan(r, enforce.Probe(), nil, enforce.Options{})
 	if err := plan.Err(nil, false); err != nil {
-		fmt.Println(err) // names what this machine can't hold
+		fmt.Println(err) // says what this machine can't enforce
 		return
 	}
 	c := &fork.Command{
@@ -40,7 +40,7 @@ func ExamplePlan_Confine() {
 		fmt.Println(err)
 		return
 	}
-	if m != nil { // somebody has to answer the command
+	if m != nil { // the command's calls must be answered
 		go m.Serve()
 	}
 	p, err := fork.Start(c)

@@ -18,8 +18,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// place is a directory tree for one test: what lies in "in" is allowed, what
-// lies in "out" is not.
+// place is a directory tree for one test: files in "in" are allowed, those in "out" are not.
 type place struct {
 	dir, in, out string
 	policy       *policy.Resolved
@@ -54,7 +53,7 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-// self is the test binary.
+// self returns the test binary.
 func self(t testing.TB) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -77,8 +76,7 @@ func fileID(t testing.TB, path string) (policy.FileID, fs.FileMode) {
 	return policy.FileID{Dev: st.Dev, Ino: st.Ino}, info.Mode().Type()
 }
 
-// allow adds a rule; what is not there or a link to what is allowed anyway is
-// left out.
+// allow adds a rule. It ignores missing files, and links to what is allowed anyway.
 func (p *place) allow(t testing.TB, access policy.Access, path string) {
 	t.Helper()
 	real, err := filepath.EvalSymlinks(path)
@@ -90,8 +88,7 @@ func (p *place) allow(t testing.TB, access policy.Access, path string) {
 		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "test"}}})
 }
 
-// Host is the real file system.
-// Its name server is one of the tests' own.
+// host is the real file system, with the tests' own name server.
 func host() *policy.Host {
 	return &policy.Host{
 		OS:      "linux",
@@ -107,16 +104,15 @@ func host() *policy.Host {
 	}
 }
 
-// Plan is the place's policy on this machine, without a mount namespace: what
-// Landlock and seccomp hold, they must hold alone.
+// plan returns the plan for the place's policy on this machine, without a mount namespace, to
+// test Landlock and seccomp alone.
 func (p *place) plan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
 	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
-// run starts a program, confined when plan is not nil, and returns its exit
-// status and what it wrote.
+// run runs a program, confined unless plan is nil, and returns its exit status and output.
 func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
 	t.Helper()
 	ws, out, err := started(t, plan, c)
@@ -153,8 +149,8 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 	return await(t, proc), string(out), nil
 }
 
-// await waits for the end of a command, and ends what it left: its keeper would stay a
-// zombie as long as the tests run, and with thousands of them all that looks at /proc is slow.
+// await waits for the end of a command, and ends what it left. Otherwise its keeper would stay
+// a zombie until the tests end, and thousands of zombies make all use of /proc slow.
 func await(t testing.TB, proc *fork.Process) (status syscall.WaitStatus) {
 	t.Helper()
 	for ended := false; ; {
@@ -183,8 +179,8 @@ func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...strin
 	return syscall.Errno(ws.ExitStatus())
 }
 
-// actCommand has the test binary do an act. Under the race detector each would
-// wait a second at its end.
+// actCommand returns a command that does an act. GORACE keeps the race detector from waiting a
+// second at its end.
 func actCommand(exe, dir, name string, args []string) *fork.Command {
 	return &fork.Command{
 		Path: exe, Args: append([]string{exe}, args...), Dir: dir,
@@ -192,7 +188,7 @@ func actCommand(exe, dir, name string, args []string) *fork.Command {
 	}
 }
 
-// errnoSignal is added to the number of the signal that ended an act.
+// errnoSignal plus a signal's number is the answer of an act that a signal ended.
 const errnoSignal = 1000
 
 // sh runs a shell command line.
@@ -206,7 +202,7 @@ func (p *place) sh(t *testing.T, plan *enforce.Plan, script string) (int, string
 	return ws.ExitStatus(), strings.TrimSpace(out)
 }
 
-// needLandlock skips a test on a kernel that is too old for a version.
+// needLandlock skips a test if the kernel lacks a version of Landlock.
 func needLandlock(t *testing.T, version int) {
 	t.Helper()
 	c := enforce.Probe()

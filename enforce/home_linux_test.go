@@ -12,13 +12,12 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// private is asked for by a test.
+// private is a setting as a test asks for it.
 var private = policy.Named{Value: "private", Origin: policy.Origin{Source: "test"}}
 
-// TestHomeNothingOpens: with random rules and denials in a private home, in
-// directories for temporary files that are private or not, and with process ids of
-// its own, a shell reads, writes and executes what the policy allows and
-// nothing else.
+// TestHomeNothingOpens draws rules and denials in a private home, in directories for temporary
+// files that are private or not, and with private process ids. A shell can read, write and
+// execute exactly what the policy allows.
 func TestHomeNothingOpens(t *testing.T) {
 	nothingOpens(t, 24, 14, policy.Private{Home: private, Pids: private}, func(t *testing.T, plan *enforce.Plan) {
 		if homeOf(plan) == nil {
@@ -27,7 +26,7 @@ func TestHomeNothingOpens(t *testing.T) {
 	})
 }
 
-// homeOf is the private home directory of a plan, nil for none.
+// homeOf returns the private home directory of a plan, or nil.
 func homeOf(p *enforce.Plan) *mounts.PrivateDir {
 	if p.Mounts != nil {
 		for _, d := range p.Mounts.Private {
@@ -39,7 +38,7 @@ func homeOf(p *enforce.Plan) *mounts.PrivateDir {
 	return nil
 }
 
-// homePlace is a place in a home directory, with a file of each kind beside it.
+// homePlace returns a place in a home directory, with a file of each kind beside it.
 func homePlace(t *testing.T) (p *place, home string) {
 	t.Helper()
 	p = tmpPlace(t)
@@ -61,7 +60,8 @@ func homePlace(t *testing.T) (p *place, home string) {
 	return p, home
 }
 
-// TestHome: what is closed in the home directory is not there, by any way.
+// TestHome: what is closed in the home directory does not exist, whichever way the command
+// tries.
 func TestHome(t *testing.T) {
 	needMounts(t)
 	p, home := homePlace(t)
@@ -101,8 +101,8 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestNoHome: where a private home would not be one, or open something, there is
-// none, and that is a gap.
+// TestNoHome: if a private home would not be private, or would open something, there is none,
+// and that is a gap.
 func TestNoHome(t *testing.T) {
 	needMounts(t)
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// stdinSocket is an act by a socket that is standard input.
+// stdinSocket does an act with a socket as standard input.
 func stdinSocket(t *testing.T, p *place, domain, kind int, act, arg string) *fork.Command {
 	t.Helper()
 	fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)
@@ -28,8 +28,8 @@ func stdinSocket(t *testing.T, p *place, domain, kind int, act, arg string) *for
 		Env: []string{"ZSBX_TEST_ACT=" + act}, Files: []*os.File{f, os.Stdout, os.Stderr}}
 }
 
-// TestDatagramStdin: a datagram socket that the command would be started with
-// sends to anybody, so the command is not started with it.
+// TestDatagramStdin: the command is not started with a datagram socket, since that could send
+// to any program.
 func TestDatagramStdin(t *testing.T) {
 	needMediation(t)
 	p := newPlace(t)
@@ -49,7 +49,7 @@ func TestDatagramStdin(t *testing.T) {
 	}
 }
 
-// TestInternetStdin: likewise for sockets of the internet while it is closed.
+// TestInternetStdin: the same for internet sockets if the network is closed.
 func TestInternetStdin(t *testing.T) {
 	p := newPlace(t)
 	sock, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -76,8 +76,7 @@ func TestInternetStdin(t *testing.T) {
 	}
 }
 
-// TestConnectedStdin: a connection that the caller made is the caller's to pass, where
-// there is a network.
+// TestConnectedStdin: the caller may pass a connection that it made, if there is a network.
 func TestConnectedStdin(t *testing.T) {
 	p := newPlace(t)
 	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
@@ -103,8 +102,8 @@ func TestConnectedStdin(t *testing.T) {
 	}
 }
 
-// TestCoveredStdin: a descriptor leads to a file beside the mount that keeps
-// the command from it, and /proc/self/fd opens it anew.
+// TestCoveredStdin: a descriptor of a covered file would bypass the mount, and /proc/self/fd
+// could reopen it.
 func TestCoveredStdin(t *testing.T) {
 	needMounts(t)
 	const again = `echo evil >>/proc/self/fd/0 && grep -q evil %s`
@@ -154,8 +153,8 @@ func TestCoveredStdin(t *testing.T) {
 	}
 }
 
-// TestReopen: descriptors can be opened anew, through /dev/stdin and the like, for what
-// they are open for, and their files are not changed in any other way.
+// TestReopen: descriptors can be reopened through /dev/stdin and so on, with the access that
+// they have, and their files can't be changed in any other way.
 func TestReopen(t *testing.T) {
 	needLandlock(t, 1)
 	const own = "/proc/self/fd/0"

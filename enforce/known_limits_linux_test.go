@@ -11,9 +11,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// TestKnownLimits holds what docs/security.md says Landlock does not
-// check. A kernel on which one of these is refused makes the document wrong,
-// not the policy.
+// TestKnownLimits has what Landlock does not check according to docs/security.md. If a kernel
+// refuses one of these, the document is wrong, not the policy.
 func TestKnownLimits(t *testing.T) {
 	needLandlock(t, 1)
 	for _, a := range []attack{
@@ -45,7 +44,8 @@ func TestKnownLimits(t *testing.T) {
 	}
 }
 
-// TestKnownLimitPipe: who reads from a pipe writes to it, and another reader gets that.
+// TestKnownLimitPipe: a command that reads from a pipe can also write to it, and another reader
+// gets that.
 func TestKnownLimitPipe(t *testing.T) {
 	needLandlock(t, 1)
 	r, w, err := os.Pipe()
@@ -62,8 +62,8 @@ func TestKnownLimitPipe(t *testing.T) {
 	}
 }
 
-// TestKnownLimitSystemV: shared memory that another program of the same user
-// made can be attached. It has no path, and a filter sees but its number.
+// TestKnownLimitSystemV: shared memory of another program of the same user can be attached. It
+// has no path, and a filter sees only its number.
 func TestKnownLimitSystemV(t *testing.T) {
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	if err != nil {

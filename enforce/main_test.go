@@ -9,15 +9,14 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// The exit statuses of an act that did not get as far as the kernel.
+// The exit statuses of an act that did not reach the kernel.
 const (
 	exitNoAct = 200 + iota
 	exitError
 )
 
-// TestMain lets the test binary stand in for the programs that are confined:
-// with an act named in the environment it does that act and exits with the
-// error number that the kernel gave, 0 for success.
+// TestMain lets the test binary be the confined program. If the environment names an act, it
+// does that act and exits with the kernel's error number, or 0.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 		os.Exit(fork.SandboxMain())

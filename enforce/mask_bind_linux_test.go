@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestDenyGlobInBind: a tree in which a part of itself is mounted a second time
-// has each match twice.
+// TestDenyGlobInBind: if a part of a tree is mounted in it a second time, each match is closed
+// twice.
 func TestDenyGlobInBind(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() != 0 {
@@ -53,10 +53,10 @@ func TestDenyGlobInBind(t *testing.T) {
 	}
 }
 
-// TestDenyBind: what is denied by one name is closed by every other that a mount gives
-// it, whatever the rules name, with a mount namespace and without. Landlock's rules are
-// bound to inodes: one for the other name would open both. The controls: nothing is
-// closed without a plan, and what is not denied stays open by each name.
+// TestDenyBind: what is denied by one name is closed by all names that mounts give it, whatever
+// the rules say, with and without a mount namespace. Landlock's rules are bound to inodes, so a
+// rule for another name would open both. The controls: nothing is closed without a plan, and
+// what is not denied stays open by each name.
 func TestDenyBind(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() != 0 {

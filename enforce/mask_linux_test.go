@@ -16,7 +16,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Deny adds a denial, written as the resolver gives it.
+// deny adds a denial, in the resolver's form.
 func (p *place) deny(pattern string) {
 	p.policy.Deny = append(p.policy.Deny, policy.DenyPath{
 		Pattern: pattern, Glob: strings.ContainsAny(pattern, "*?["),
@@ -35,8 +35,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// needMounts skips a test where no mount namespace can be had, which is found
-// out by having one.
+// needMounts skips a test if no mount namespace can be made, which it finds out by making one.
 func needMounts(t *testing.T) {
 	t.Helper()
 	needLandlock(t, 1)
@@ -46,20 +45,18 @@ func needMounts(t *testing.T) {
 	}
 }
 
-// mountPlan is the place's policy with all that this machine has.
+// mountPlan returns the plan for the place's policy with all that this machine has.
 func (p *place) mountPlan() *enforce.Plan {
 	return enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{})
 }
 
-// breach is a shell line in the writable tree that has to work without the
-// plan and must not with it. It says by its exit status whether it worked.
+// breach is a shell line in the writable tree that must work without the plan and fail with it.
+// Its exit status says whether it worked.
 type breach struct{ name, script string }
 
-// breachAll tries each breach on a place of its own, first without and then
-// with the plan.
+// breachAll tries each breach on a separate place, first without and then with the plan.
 //
-// What only root may do has no control as an ordinary user: it is tried all
-// the same.
+// What only root may do has no control as an ordinary user, but it is tried all the same.
 func breachAll(t *testing.T, make func(t *testing.T) *place, attacks []breach, rootOnly ...string) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
@@ -160,8 +157,7 @@ func TestDenyWorksBeside(t *testing.T) {
 	}
 }
 
-// TestNoCapabilities has the command of an ordinary user without powers over
-// its own namespace.
+// TestNoCapabilities: an ordinary user's command has no capabilities in its own namespace.
 func TestNoCapabilities(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() == 0 {
@@ -173,8 +169,8 @@ func TestNoCapabilities(t *testing.T) {
 	}
 }
 
-// TestFileCapabilities: nor by the capabilities of the program's file, which in
-// a new user namespace are not taken from those who had them all.
+// TestFileCapabilities: it does not get them from the program's file either, which in a new
+// user namespace would leave them to a process that had all.
 func TestFileCapabilities(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() == 0 {
@@ -202,7 +198,8 @@ func TestFileCapabilities(t *testing.T) {
 	}
 }
 
-// TestMetadataOutside: with nothing denied and nothing protected.
+// TestMetadataOutside: metadata outside can't be changed, even if nothing is denied or
+// protected.
 func TestMetadataOutside(t *testing.T) {
 	needMounts(t)
 	breachAll(t, func(t *testing.T) *place { return newPlace(t) }, []breach{
@@ -216,8 +213,8 @@ func TestMetadataOutside(t *testing.T) {
 	})
 }
 
-// TestOwners: chown(2) to somebody else fails as it does outside, also in a user
-// namespace, and what an ordinary user may do works.
+// TestOwners: chown(2) to another user fails as outside, even in a user namespace, and what an
+// ordinary user may do works.
 func TestOwners(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() == 0 {
@@ -270,7 +267,7 @@ func TestDirectoryAsDescriptor(t *testing.T) {
 	}
 }
 
-// command runs a shell line in the place.
+// command returns a command that runs a shell line in the place.
 func command(p *place, script string) *fork.Command {
 	return &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}}
 }

@@ -69,8 +69,8 @@ func TestManyWritable(t *testing.T) {
 	}
 }
 
-// TestSwapped has a path replaced between the plan and the start: the mounts
-// never land on another file.
+// TestSwapped replaces a path between the plan and the start. The mounts never cover another
+// file.
 func TestSwapped(t *testing.T) {
 	needMounts(t)
 	for name, swap := range map[string]func(p *place) error{

@@ -7,8 +7,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestWithoutLandlock has who accepts the gap for files be told of what else
-// is open then (on Linux 5.10 nothing of it was named).
+// TestWithoutLandlock: with the gap for files accepted, the plan still reports what else is
+// open (once on Linux 5.10 it reported nothing).
 func TestWithoutLandlock(t *testing.T) {
 	r := &policy.Resolved{OS: "linux", Dir: "/tmp", Paths: []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
 	want := map[string]Kind{GapFiles: Core, GapOwnFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}

@@ -13,10 +13,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
-// TestMaskSwap exchanges two directories as fast as it can, each with a file of
-// the name that is denied, while commands start. Whichever file has that name
-// when a plan is made is not read by its command, under no name; a start that
-// is stopped is as good.
+// TestMaskSwap exchanges two directories as fast as it can while commands start. Each has a
+// file with the denied name. The file that has this name when a plan is made must not be read
+// by its command, under any name. A start may also fail.
 func TestMaskSwap(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// treeHost is a machine of the files in the map, with their texts; names that
-// end in a slash are directories, texts that begin with "->" links.
+// treeHost is a machine with the files and texts in the map. Names that end in a slash are
+// directories. Texts that begin with "->" are links.
 func treeHost(files map[string]string) *policy.Host {
 	tree := map[string]string{"/": ""}
 	for name, text := range files {
@@ -94,12 +94,12 @@ func (e treeEntry) Type() fs.FileMode {
 	return 0
 }
 
-// canMount is a machine where an ordinary user may have namespaces.
+// canMount returns a machine where an ordinary user may make namespaces.
 func canMount() Caps {
 	return Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}
 }
 
-// asked is a policy with these rules.
+// asked returns a policy with these rules.
 func asked(h *policy.Host, home string, writable []string, deny ...string) *policy.Resolved {
 	r := &policy.Resolved{OS: "linux", Dir: "/w", Home: home, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
 	for _, w := range writable {
@@ -113,7 +113,7 @@ func asked(h *policy.Host, home string, writable []string, deny ...string) *poli
 	return r
 }
 
-// mountList is the plan's mounts in short.
+// mountList returns the plan's mounts in short form.
 func mountList(p *Plan) string {
 	if p.Mounts == nil {
 		return "none"
@@ -203,7 +203,7 @@ func TestPlanMounts(t *testing.T) {
 
 func inPlace(c *Caps) { *c = c.InPlace(false) }
 
-// TestMountGaps has each promise kept by the mounts or named as a gap.
+// TestMountGaps: each promise is either kept by the mounts or a gap.
 func TestMountGaps(t *testing.T) {
 	h := treeHost(map[string]string{"/w/.env": "", "/w/.git/config": ""})
 	for _, c := range []struct {

@@ -61,7 +61,7 @@ func acceptAll(l net.Listener) {
 	}
 }
 
-// timeCalls times a call on a new socket of a family, or on none for 0.
+// timeCalls times a call on a new socket of a family, or without one for 0.
 func timeCalls(n, family int, f func(fd int) error) error {
 	var sum time.Duration
 	for range n {
@@ -86,17 +86,15 @@ func timeCalls(n, family int, f func(fd int) error) error {
 	return nil
 }
 
-// withoutMediation is the plan that this machine would get if no supervisor
-// could be had.
+// withoutMediation returns the plan that this machine would get if there could be no broker.
 func (p *place) withoutMediation() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.SeccompNotify = false
 	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
-// BenchmarkSocketCalls times connect(2) by TCP and to a Unix socket of the
-// session, and sendmsg(2), which is not mediated: without zsbx, with a filter
-// alone, and mediated.
+// BenchmarkSocketCalls times connect(2) by TCP and to a Unix socket of the session, and
+// sendmsg(2), which is not mediated. It does so without zsbx, with only a filter, and mediated.
 func BenchmarkSocketCalls(b *testing.B) {
 	if !mediated() {
 		b.Skip("sockets are not mediated here")
@@ -126,8 +124,7 @@ func BenchmarkSocketCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkMediationStart times the start and the end of true(1), with mediation and
-// without.
+// BenchmarkMediationStart times the start and the end of true(1), with and without mediation.
 func BenchmarkMediationStart(b *testing.B) {
 	if !mediated() {
 		b.Skip("sockets are not mediated here")
@@ -135,7 +132,7 @@ func BenchmarkMediationStart(b *testing.B) {
 	p := newPlace(b)
 	plans := [2]*enforce.Plan{p.withoutMediation(), p.plan()}
 	var took [2][]time.Duration
-	for i := range 2 * b.N { // turn by turn, so that both see the same machine
+	for i := range 2 * b.N { // in turns, so that load affects both
 		start := time.Now()
 		run(b, plans[i%2], &fork.Command{Path: "/bin/true", Args: []string{"true"}, Keeper: &fork.Keeper{}})
 		took[i%2] = append(took[i%2], time.Since(start))

@@ -7,9 +7,8 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 )
 
-// TestSocketWaiting: a call that waits, times out or is interrupted does so as
-// without zsbx. The interruption needs a program whose signal handlers don't
-// restart calls: Python.
+// TestSocketWaiting: a call waits, times out or is interrupted as without zsbx. The
+// interruption needs a program whose signal handlers don't restart calls, which is Python.
 func TestSocketWaiting(t *testing.T) {
 	needMediation(t)
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {

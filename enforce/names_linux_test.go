@@ -14,10 +14,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// nameServer is the one of the tests' resolv.conf(5), and nobody one that no test has.
+// nameServer is the one in the tests' resolv.conf(5). nobody is one that no test has.
 var nameServer, nobody = [4]byte{127, 0, 0, 77}, [4]byte{127, 0, 0, 78}
 
-// readFile is os.ReadFile but for the machine's name servers.
+// readFile is os.ReadFile, except for the machine's name servers.
 func readFile(name string) ([]byte, error) {
 	if name == "/etc/resolv.conf" {
 		return []byte("# x\nnameserver 127.0.0.77\nnameserver fe80::1%eth0\n"), nil
@@ -25,7 +25,7 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// sendAll sends a word to a port, as many ways as there are.
+// sendAll sends a word to a port in all possible ways.
 func sendAll(a []string) error {
 	to4, to6 := &unix.SockaddrInet4{Port: num(a[0]), Addr: loop4}, &unix.SockaddrInet6{Port: num(a[0]), Addr: mapped}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
@@ -55,7 +55,8 @@ func sendAll(a []string) error {
 	return nil
 }
 
-// askNames asks a name server by UDP, and connects to it by TCP. That of nobody is refused.
+// askNames asks a name server by UDP, and connects to it by TCP. The one named nobody must be
+// refused.
 func askNames([]string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -88,7 +89,7 @@ func askNames([]string) error {
 	return connect(unix.AF_INET, 0, &unix.SockaddrInet4{Port: 53, Addr: nameServer})
 }
 
-// onPorts is a place with one TCP port to connect to.
+// onPorts returns a place with one TCP port to connect to.
 func onPorts(t *testing.T) *place {
 	t.Helper()
 	needPorts(t)
@@ -100,8 +101,8 @@ func onPorts(t *testing.T) *place {
 	return p
 }
 
-// TestNothingButNames: where a command may ask name servers, no way of sending by UDP
-// reaches anybody else.
+// TestNothingButNames: if a command may ask name servers, no way of sending by UDP reaches
+// another address.
 func TestNothingButNames(t *testing.T) {
 	p := onPorts(t)
 	witness, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IP(loop4[:])})
@@ -134,7 +135,7 @@ func TestNothingButNames(t *testing.T) {
 	}
 }
 
-// TestNameServers: a name server is asked, by UDP and TCP, at its own port only.
+// TestNameServers: a name server can be asked, by UDP and TCP, only at its own port.
 func TestNameServers(t *testing.T) {
 	p := onPorts(t)
 	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IP(nameServer[:]), Port: 53})

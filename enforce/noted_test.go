@@ -13,8 +13,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestPlanUnderShortage has no plan take "no descriptor left" for "no such file":
-// what git's configuration is was not found out, so it is not protected either.
+// TestPlanUnderShortage: no plan mistakes "no descriptor left" for "no such file", since it
+// would then leave git's configuration unprotected.
 func TestPlanUnderShortage(t *testing.T) {
 	r := &policy.Resolved{OS: "linux", Dir: "/p", Paths: []policy.Path{{Path: "/p", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
 	caps := Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}
@@ -43,8 +43,7 @@ func TestPlanUnderShortage(t *testing.T) {
 	}
 }
 
-// TestShortageIsNoRefusal has a command do without a namespace only where the
-// machine refuses one.
+// TestShortageIsNoRefusal: a command runs without a namespace only if the machine refuses one.
 func TestShortageIsNoRefusal(t *testing.T) {
 	p := &Plan{Mounts: &mounts.Plan{}}
 	steps := []fork.Tag{mounts.TagUnshare, mounts.TagSetup, mounts.TagOpen, mounts.TagIPC, mounts.TagCover}
@@ -63,7 +62,7 @@ func TestShortageIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestNamespacesOff tells a limit that somebody set from one that is reached.
+// TestNamespacesOff: a limit that turns namespaces off differs from one that is reached.
 func TestNamespacesOff(t *testing.T) {
 	const all, one = "         0          0 4294967295", "      1000       1000          1"
 	for _, test := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// ownPlace has a home directory as the writable tree, with zsbx's own files in
-// it and the configuration behind links.
+// ownPlace has a home directory as the writable tree, with zsbx's own files in it, and the
+// configuration behind links.
 func ownPlace(t *testing.T) *place {
 	p := newPlace(t)
 	write(t, p.in+"/dot/config/zsbx/policy.toml", "[fs]\n")
@@ -32,7 +32,7 @@ func ownPlace(t *testing.T) *place {
 	return p
 }
 
-// ownPlan is a plan that holds zsbx's own files, with mounts or without.
+// ownPlan returns a plan that protects zsbx's own files, with or without mounts.
 func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	t.Helper()
 	caps := enforce.Probe()
@@ -51,7 +51,7 @@ func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	return plan
 }
 
-// bothWays runs a test with mounts, where they can be had, and without.
+// bothWays runs a test with mounts, if possible, and without.
 func bothWays(t *testing.T, test func(t *testing.T, mounts bool)) {
 	needLandlock(t, 1)
 	t.Run("mounts", func(t *testing.T) {
@@ -102,9 +102,8 @@ func TestOwnFiles(t *testing.T) {
 	})
 }
 
-// TestOwnFilesWorksBeside has all the rest of the tree as writable as before,
-// but for what lies directly in the directories above the files when there are
-// no mounts.
+// TestOwnFilesWorksBeside: the rest of the tree stays writable. Without mounts only entries
+// directly in the directories above the files do not.
 func TestOwnFilesWorksBeside(t *testing.T) {
 	bothWays(t, func(t *testing.T, mounts bool) {
 		p := ownPlace(t)
@@ -129,7 +128,7 @@ func TestOwnFilesWorksBeside(t *testing.T) {
 	})
 }
 
-// TestOwnDirectoryAsked: the very directory is asked for, or one in it.
+// TestOwnDirectoryAsked: a rule asks for the directory itself, or one in it.
 func TestOwnDirectoryAsked(t *testing.T) {
 	bothWays(t, func(t *testing.T, mounts bool) {
 		for _, dir := range []string{"/dot/config/zsbx", "/.local/state/zsbx/trust"} {
@@ -147,8 +146,8 @@ func TestOwnDirectoryAsked(t *testing.T) {
 	})
 }
 
-// TestOwnFilesHardLink: another name of a policy can't be found, so it is a
-// core gap. A file that nobody may write is none.
+// TestOwnFilesHardLink: another name of a policy can't be found, so that is a core gap. It is
+// none if nobody may write the file.
 func TestOwnFilesHardLink(t *testing.T) {
 	needLandlock(t, 1)
 	for mode, want := range map[os.FileMode]bool{0o600: true, 0o444: false} {
@@ -182,8 +181,8 @@ func TestOwnFilesHardLink(t *testing.T) {
 	}
 }
 
-// TestOwnFilesElsewhere has the file system of zsbx's own files mounted a
-// second time, in the writable tree and as the writable tree itself.
+// TestOwnFilesElsewhere mounts the file system of zsbx's own files a second time, in the
+// writable tree and as the writable tree itself.
 func TestOwnFilesElsewhere(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -220,7 +219,7 @@ func TestOwnFilesElsewhere(t *testing.T) {
 	})
 }
 
-// TestReliedOn: what tracking relies on is not writable either when all is.
+// TestReliedOn: what tracking relies on is not writable, even if all else is.
 func TestReliedOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, mounts bool) {
 		const script = `echo 1 >/proc/self/oom_score_adj`
@@ -250,8 +249,7 @@ func (p *place) ownPlanAll(t *testing.T, mounts bool) *enforce.Plan {
 	return plan
 }
 
-// TestReliedOnElsewhere has another proc(5), as in a directory to change the
-// root to.
+// TestReliedOnElsewhere: the same for another proc(5), as in a directory for chroot(2).
 func TestReliedOnElsewhere(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")

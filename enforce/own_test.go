@@ -9,7 +9,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 )
 
-// TestOwnApart is what is left writable without mounts.
+// TestOwnApart: what stays writable without mounts.
 func TestOwnApart(t *testing.T) {
 	h := treeHost(map[string]string{
 		"/home/u/src/": "", "/home/u/.config/zsbx/policy.toml": "", "/home/u/.config/other/": "", "/home/u/file": "",

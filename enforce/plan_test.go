@@ -22,7 +22,7 @@ func samplePath(path string, access policy.Access, mode fs.FileMode) policy.Path
 		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "work.toml", Line: 3, Column: 7}}}
 }
 
-// samplePolicy has one of each.
+// samplePolicy has one rule of each kind.
 func samplePolicy(mode policy.NetMode) *policy.Resolved {
 	const char = fs.ModeDevice | fs.ModeCharDevice
 	r := &policy.Resolved{
@@ -59,7 +59,7 @@ func TestPlanText(t *testing.T) {
 	}
 }
 
-// TestPlanGaps is the table of what is missing where.
+// TestPlanGaps has the gaps of each kind of machine.
 func TestPlanGaps(t *testing.T) {
 	var b strings.Builder
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
@@ -83,8 +83,8 @@ func TestPlanGaps(t *testing.T) {
 	testkit.Golden(t, "gaps.golden", b.String())
 }
 
-// TestPlanFailsClosed: whatever the machine lacks, a plan either holds a core
-// promise or has a gap for it.
+// TestPlanFailsClosed: whatever the machine lacks, a plan either keeps a core promise or has a
+// gap for it.
 func TestPlanFailsClosed(t *testing.T) {
 	for abi := range landlock.MaxABI + 1 {
 		for _, caps := range []Caps{
@@ -178,8 +178,8 @@ func TestPlanDoesNotTouchThePolicy(t *testing.T) {
 	}
 }
 
-// TestStillWritableOnce looks at many rules that are for nothing: what the plan decides is
-// put in order once, not once a rule.
+// TestStillWritableOnce: with many rules that have no effect, the plan is indexed once, not
+// once for each rule.
 func TestStillWritableOnce(t *testing.T) {
 	allocs := func(rules int) float64 {
 		r := samplePolicy(policy.NetOpen)
@@ -198,7 +198,7 @@ func TestStillWritableOnce(t *testing.T) {
 	}
 }
 
-// TestStillWritableProtected does not tell of files that are protected, on either system.
+// TestStillWritableProtected: protected files are not reported, on either system.
 func TestStillWritableProtected(t *testing.T) {
 	h := treeHost(map[string]string{"/w/.vscode/tasks.json": "{}", "/w/.vscode/other.json": "{}"})
 	macOS := Caps{OS: "macos", Arch: "arm64", Seatbelt: true}
@@ -226,8 +226,8 @@ func BenchmarkNewPlan(b *testing.B) {
 	}
 }
 
-// TestMacToldOf: a start-up file that does not exist can't be made, but come with a directory
-// that is moved to where none is: that is told. One that can't come so is no news.
+// TestMacToldOf: a missing start-up file can't be made, but it can appear with a directory that
+// is moved there. That is reported. If it can't appear so, nothing is reported.
 func TestMacToldOf(t *testing.T) {
 	home := t.TempDir()
 	h, err := policy.HostIn(home)
@@ -257,8 +257,8 @@ func TestMacToldOf(t *testing.T) {
 	}
 }
 
-// TestMacGlobs: what a glob names is not moved from under it with the directory that it lies
-// in, and a link that it names is closed with what it leads to.
+// TestMacGlobs: a file that matches a glob can't be moved away with its directory, and a
+// matching link is closed together with its target.
 func TestMacGlobs(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"a/b", "free"} {

@@ -18,14 +18,14 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// baseline adds a rule as the baseline has it.
+// baseline adds a rule of the baseline.
 func (p *place) baseline(t testing.TB, path string) {
 	t.Helper()
 	p.allow(t, policy.Read|policy.Write, path)
 	p.policy.Paths[len(p.policy.Paths)-1].Rule.Origin = policy.Origin{Source: "baseline"}
 }
 
-// mountsPlan has a mount namespace, though nothing is denied or protected.
+// mountsPlan returns a plan with a mount namespace, although nothing is denied or protected.
 func (p *place) mountsPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
 	t.Helper()
 	plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), opts)
@@ -35,8 +35,7 @@ func (p *place) mountsPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
 	return plan
 }
 
-// outside are the IPC objects of a program outside, by what the acts call
-// them.
+// outside returns the IPC objects of a program outside, by the acts' names for them.
 func outside(t *testing.T) map[string]string {
 	t.Helper()
 	const create = unix.IPC_CREAT | unix.IPC_EXCL | 0o600
@@ -73,8 +72,8 @@ func outside(t *testing.T) map[string]string {
 	return map[string]string{"SHM": fmt.Sprint(shm), "SEM": fmt.Sprint(sem), "MSG": fmt.Sprint(msg), "KEY": fmt.Sprint(key)}
 }
 
-// TestIPCAttacks: what programs outside have of System V IPC, which has no
-// path and which a filter sees as numbers, is not there.
+// TestIPCAttacks: System V IPC of programs outside does not exist inside. It has no paths, and
+// a filter sees only numbers.
 func TestIPCAttacks(t *testing.T) {
 	needMounts(t)
 	ids := outside(t)
@@ -107,7 +106,7 @@ func TestIPCAttacks(t *testing.T) {
 	}
 }
 
-// TestPOSIXQueues: Landlock refuses to open one, with or without namespaces.
+// TestPOSIXQueues: Landlock refuses to open POSIX message queues, with or without namespaces.
 func TestPOSIXQueues(t *testing.T) {
 	needLandlock(t, 1)
 	name := fmt.Sprintf("zsbx-test-%d", os.Getpid())
@@ -132,7 +131,7 @@ func TestPOSIXQueues(t *testing.T) {
 	}
 }
 
-// shmFile makes a file in /dev/shm, as shm_open(3) of a program outside does.
+// shmFile makes a file in /dev/shm, like shm_open(3) in a program outside.
 func shmFile(t *testing.T) string {
 	t.Helper()
 	f, err := os.CreateTemp("/dev/shm", "zsbx-test-")
@@ -163,7 +162,7 @@ func TestPrivateShm(t *testing.T) {
 		if status, out := p.sh(t, nil, script); status != 0 {
 			t.Errorf("control: %s: exit status %d: %s", script, status, out)
 		}
-		// Appending makes a file of its own.
+		// Appending makes a new, private file.
 		if status, out := p.sh(t, plan, script+" && grep -q secret "+file); status == 0 {
 			t.Errorf("%s: it worked: %s", script, out)
 		}
@@ -178,14 +177,14 @@ func TestPrivateShm(t *testing.T) {
 	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{Accepted: []string{enforce.GapIPC}}), "cat "+file); status != 0 {
 		t.Errorf("shared: exit status %d: %s", status, out)
 	}
-	// Whoever names it means what is there.
+	// A rule for it means the real one.
 	p.allow(t, policy.Read|policy.Write, "/dev/shm")
 	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{}), "cat "+file); status != 0 {
 		t.Errorf("named: exit status %d: %s", status, out)
 	}
 }
 
-// TestOwnIPC: objects of its own work as ever.
+// TestOwnIPC: the command's own objects work as usual.
 func TestOwnIPC(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestPrivate has each directory private, named or told of.
+// TestPrivate: each directory is private, named by a rule, or a gap.
 func TestPrivate(t *testing.T) {
 	h := treeHost(map[string]string{"/dev/shm/a/x": "", "/dev/pts/0": "", "/w/.env": "", "/g/.git/config": ""})
 	const both = "ipc /dev/pts:devpts /dev/shm:tmpfs"
@@ -95,7 +95,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// privateText is what a plan makes private, and the gaps where it does not.
+// privateText returns what a plan makes private, and the gaps.
 func privateText(p *Plan) string {
 	var out []string
 	if mp := p.Mounts; mp == nil {
@@ -119,8 +119,8 @@ func privateText(p *Plan) string {
 	return text
 }
 
-// TestPrivateAccepted: where nothing else takes a namespace, what is private and can't
-// be had is told all the same.
+// TestPrivateAccepted: even if nothing else needs a namespace, what can't be made private is
+// reported.
 func TestPrivateAccepted(t *testing.T) {
 	h := treeHost(map[string]string{"/w/": "", "/home/u/": "", "/tmp/t/.home/": ""})
 	r := asked(h, "/home/u", []string{"/w"})

@@ -10,7 +10,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 )
 
-// TestIncluded: what the configuration includes is configuration.
+// TestIncluded: files that the configuration includes are protected like the configuration.
 func TestIncluded(t *testing.T) {
 	needMounts(t)
 	place := func(t *testing.T) *place {
@@ -62,7 +62,7 @@ func TestIncluded(t *testing.T) {
 	}
 }
 
-// TestLinkedConfig: a configuration that is a link includes as any other.
+// TestLinkedConfig: a configuration that is a link can include files like any other.
 func TestLinkedConfig(t *testing.T) {
 	needMounts(t)
 	breachAll(t, func(t *testing.T) *place {
@@ -83,7 +83,7 @@ func TestLinkedConfig(t *testing.T) {
 	})
 }
 
-// TestUnreadConfig: a configuration that can't be read to its end is named.
+// TestUnreadConfig: a configuration that can't be read to its end is reported.
 func TestUnreadConfig(t *testing.T) {
 	needMounts(t)
 	for config, want := range map[string]bool{
@@ -102,7 +102,7 @@ func TestUnreadConfig(t *testing.T) {
 	}
 }
 
-// includes is a configuration that includes so many files.
+// includes returns a configuration that includes n files.
 func includes(n int) string {
 	var b strings.Builder
 	b.WriteString("[include]\n")
@@ -112,8 +112,8 @@ func includes(n int) string {
 	return b.String()
 }
 
-// TestProtectedBound: what a command leaves in a tree costs the next start no more than a
-// bound, and takes nothing from what is protected beside it.
+// TestProtectedBound: what a command leaves in a tree can slow the next start only up to a
+// limit, and does not use up the limit of other protected files.
 func TestProtectedBound(t *testing.T) {
 	needMounts(t)
 	for name, leave := range map[string]func(p *place, i int){

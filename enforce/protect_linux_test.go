@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// gitDir makes what tells git of a git directory.
+// gitDir makes what git recognizes as a git directory.
 func gitDir(t *testing.T, dir string) {
 	t.Helper()
 	write(t, dir+"/HEAD", "ref: refs/heads/main\n")
@@ -25,8 +25,8 @@ func gitDir(t *testing.T, dir string) {
 	}
 }
 
-// Repository is a place with a repository, one of its linked worktrees, a
-// submodule, a nested repository, and files of editors.
+// repository returns a place with a repository, one of its linked worktrees, a submodule, a
+// nested repository, and files of editors.
 func repository(t *testing.T) *place {
 	p := newPlace(t)
 	gitDir(t, p.in+"/.git")
@@ -91,9 +91,9 @@ func TestProtected(t *testing.T) {
 		"the supervisor's namespace", "process 1's namespace")
 }
 
-// TestProtectedAround: of the repository around a writable directory, a linked worktree's too,
-// what git reads or runs in that directory is held. The controls: other files there are
-// not, nor is any without the repository.
+// TestProtectedAround: what git reads or runs in a writable directory inside a repository, or
+// inside a linked worktree, is protected. The controls: other files there are not, and without
+// the repository none is.
 func TestProtectedAround(t *testing.T) {
 	needMounts(t)
 	for _, tree := range []string{"", "wt/"} {
@@ -143,8 +143,7 @@ func TestProtectedWorksBeside(t *testing.T) {
 	}
 }
 
-// TestProtectedMissing has what does not exist made inside, and told
-// afterwards.
+// TestProtectedMissing: missing files are made inside, and reported afterwards.
 func TestProtectedMissing(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
@@ -181,7 +180,7 @@ func TestProtectedMissing(t *testing.T) {
 	}
 }
 
-// TestWatched: what can't be held is told.
+// TestWatched: what can't be protected is reported.
 func TestWatched(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -197,7 +196,7 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestUnprotected has the same files told when there are no mounts.
+// TestUnprotected: without mounts the same files are reported.
 func TestUnprotected(t *testing.T) {
 	needLandlock(t, 1)
 	p := repository(t)
@@ -219,8 +218,8 @@ func TestUnprotected(t *testing.T) {
 	}
 }
 
-// TestReplacedNested has a whole nested repository replaced, which the mounts
-// don't prevent, and told.
+// TestReplacedNested: replacing a whole nested repository, which the mounts don't prevent, is
+// reported.
 func TestReplacedNested(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
@@ -235,8 +234,7 @@ func TestReplacedNested(t *testing.T) {
 	}
 }
 
-// BenchmarkProtect measures what looking for protected files and remembering
-// them adds to a start.
+// BenchmarkProtect measures what finding and recording protected files adds to a start.
 func BenchmarkProtect(b *testing.B) {
 	dir := b.TempDir()
 	p := &place{dir: dir, in: dir}

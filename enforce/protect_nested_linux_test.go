@@ -15,8 +15,7 @@ import (
 // repo is a shell function that makes a git directory.
 const repo = `repo() { mkdir -p "$1/objects" "$1/refs" "$1/hooks" && echo ref >"$1/HEAD" && echo x >"$1/config"; }; `
 
-// told runs a script under a plan and gives what is told of it, without the
-// place's directory.
+// told runs a script under a plan and returns what is reported, without the place's directory.
 func told(t *testing.T, p *place, plan *enforce.Plan, script string) string {
 	t.Helper()
 	before := plan.Snapshot(host())
@@ -34,8 +33,8 @@ func told(t *testing.T, p *place, plan *enforce.Plan, script string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestNewRepositories: what the command makes a repository of near the top of a
-// writable tree is told, as far as docs/security.md says.
+// TestNewRepositories: new repositories near the top of a writable tree are reported, as
+// docs/security.md says.
 func TestNewRepositories(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{`true`, ""},
@@ -43,8 +42,8 @@ func TestNewRepositories(t *testing.T) {
 		{`repo sub/.git`, "sub/.git new"},
 		{`echo x >sub/.zsbx.toml`, "sub/.zsbx.toml new"},
 		{`mkdir sub/.git && echo "[core]" >sub/.git/config`, ""},               // git runs nothing in it
-		{`mv nested moved; mkdir new && repo new/.git`, ""},                    // new directories are not looked at
-		{`repo sub; repo "$PWD"; repo .git/modules/evil; repo a/b/c/.git`, ""}, // nor what is bare, or deeper
+		{`mv nested moved; mkdir new && repo new/.git`, ""},                    // new directories are not checked
+		{`repo sub; repo "$PWD"; repo .git/modules/evil; repo a/b/c/.git`, ""}, // nor are bare repositories and deeper ones
 	} {
 		t.Run(c.script, func(t *testing.T) {
 			needLandlock(t, 1)
@@ -56,8 +55,8 @@ func TestNewRepositories(t *testing.T) {
 	}
 }
 
-// TestGitlinks: what git status runs in the working tree's own directory is told, at any
-// depth, and in whatever form the index has it.
+// TestGitlinks: what git status runs in the working tree's own directory is reported, at any
+// depth, and in any form of the index.
 func TestGitlinks(t *testing.T) {
 	needLandlock(t, 1)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -108,7 +107,8 @@ func TestGitlinks(t *testing.T) {
 	}
 }
 
-// TestSubmodules: git status looks into each submodule, wherever it lies, by what is there.
+// TestSubmodules: git status looks into each submodule, at any place, and uses the settings
+// there.
 func TestSubmodules(t *testing.T) {
 	needMounts(t)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -138,9 +138,8 @@ func TestSubmodules(t *testing.T) {
 	}
 }
 
-// TestContinued: git takes the program that merges from what it wrote down when a
-// rebase or a cherry-pick stopped, and runs it when the user goes on. With patches it has a
-// file that it writes.
+// TestContinued: when a rebase or a cherry-pick stops, git stores the merge program in a file,
+// and runs it when the user continues. With patches it has a file that it writes.
 func TestContinued(t *testing.T) {
 	needLandlock(t, 1)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -172,8 +171,8 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-// TestOldRemotes: where a repository's configuration has no remote, git push takes it
-// from files of old, and runs the hooks of the repository that they name.
+// TestOldRemotes: if a repository's configuration has no remote, git push takes it from
+// old-style files, and runs the hooks of the repository that they name.
 func TestOldRemotes(t *testing.T) {
 	needLandlock(t, 1)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -200,8 +199,7 @@ func TestOldRemotes(t *testing.T) {
 	}
 }
 
-// BenchmarkChanges is what is told afterwards, in a repository of 100,000
-// files.
+// BenchmarkChanges measures the report afterwards, in a repository of 100,000 files.
 func BenchmarkChanges(b *testing.B) {
 	for _, shape := range []string{"deep", "flat", "wide"} {
 		b.Run(shape, func(b *testing.B) {
@@ -246,8 +244,8 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// TestGitlinkLater: a repository that came into the index as a plain one is protected from
-// the next command, wherever it lies, and without .gitmodules.
+// TestGitlinkLater: a repository that came into the index as a plain one is protected from the
+// next command, at any place and without .gitmodules.
 func TestGitlinkLater(t *testing.T) {
 	needMounts(t)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -279,8 +277,8 @@ func TestGitlinkLater(t *testing.T) {
 	}
 }
 
-// TestGitlinkLink: where a link lies in the place of a gitlink's repository, as developers
-// put one to a repository elsewhere, commands start, and what takes its place is told.
+// TestGitlinkLink: if a link replaces a gitlink's repository, as developers do for one
+// elsewhere, commands start, and what replaces the link is reported.
 func TestGitlinkLink(t *testing.T) {
 	needMounts(t)
 	if _, err := exec.LookPath("git"); err != nil {

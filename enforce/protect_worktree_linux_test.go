@@ -9,9 +9,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// worktree is a place whose writable tree is a linked worktree of a repository
-// beside it, which has its git directory as the git preset gives it. Both
-// worktrees have a configuration of their own.
+// worktree returns a place whose writable tree is a linked worktree of a repository beside it.
+// The git directory is writable as with the git preset. Both worktrees have their own
+// configuration.
 func worktree(t *testing.T) *place {
 	p := newPlace(t)
 	main := p.out + "/main/.git"
@@ -51,8 +51,8 @@ func TestWorktreeConfig(t *testing.T) {
 	}
 }
 
-// TestWorktreesAreWatched has the pointers of linked worktrees and submodules
-// changed, which is told.
+// TestWorktreesAreWatched: changes of the pointers of linked worktrees and submodules are
+// reported.
 func TestWorktreesAreWatched(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
@@ -70,8 +70,7 @@ func TestWorktreesAreWatched(t *testing.T) {
 	}
 }
 
-// TestLinkedWorktree has a linked worktree as the writable tree, and its
-// repository beside it.
+// TestLinkedWorktree: the writable tree is a linked worktree, and its repository is beside it.
 func TestLinkedWorktree(t *testing.T) {
 	needMounts(t)
 	breachAll(t, func(t *testing.T) *place {
@@ -90,8 +89,8 @@ func TestLinkedWorktree(t *testing.T) {
 	})
 }
 
-// throughLinks is a place whose repositories are found through links in the tree: by
-// where a link leads, "..", and a directory that the link names.
+// throughLinks returns a place whose repositories are found through links in the tree: by a
+// link's target, by "..", and by a directory that the link names.
 func throughLinks(t *testing.T) *place {
 	p := newPlace(t)
 	for link, to := range map[string]string{"far": "deep/er", "git": "deep", "team": "settings"} {
@@ -111,8 +110,8 @@ func throughLinks(t *testing.T) *place {
 	return p
 }
 
-// TestPointersThroughLinks: git follows links to a repository and to what it includes, and
-// a ".." behind one as the file system does.
+// TestPointersThroughLinks: git follows links to a repository and to included files, and
+// resolves ".." after a link as the file system does.
 func TestPointersThroughLinks(t *testing.T) {
 	needMounts(t)
 	held := []breach{
@@ -121,7 +120,7 @@ func TestPointersThroughLinks(t *testing.T) {
 		{"what that includes", `echo x >>settings/x.cfg`},
 	}
 	breachAll(t, throughLinks, held)
-	breachAll(t, func(t *testing.T) *place { // a directory .git may have a commondir, too
+	breachAll(t, func(t *testing.T) *place { // .git as a directory may have a commondir, too
 		p := throughLinks(t)
 		if err := os.Remove(p.in + "/.git"); err != nil {
 			t.Fatal(err)

@@ -19,8 +19,8 @@ func (r reported) Report() (out watch.Report) {
 	return out
 }
 
-// TestRefusalsMacOS explains what Seatbelt refused: by the policy where that says so,
-// and as the profile's where it does not.
+// TestRefusalsMacOS: a refusal by Seatbelt is explained by the policy, or as the profile's own
+// if the policy allows the act.
 func TestRefusalsMacOS(t *testing.T) {
 	h := policy.Host{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Env: []string{"HOME=/Users/u", "PATH=/usr/bin"},
 		Lstat: func(p string) (policy.Stat, error) {
@@ -38,7 +38,7 @@ func TestRefusalsMacOS(t *testing.T) {
 	}
 	p.recorder = reported{
 		{Op: ActOpen, Flags: ActRead, Path: "/Users/u/data/x"},
-		{Op: ActOpen, Flags: ActWrite, Path: "/Users/u/p/x"}, // allowed by the policy: the profile's own
+		{Op: ActOpen, Flags: ActWrite, Path: "/Users/u/p/x"}, // allowed by the policy, so the profile's own
 		{Op: answer.Call, Name: "mach-lookup com.apple.x"},
 		{Op: answer.Signal, Name: "others"},
 	}

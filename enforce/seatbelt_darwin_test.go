@@ -20,13 +20,13 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// These tests need a Mac. They stand in the order in which their subjects
-// depend on each other: the calls, the profile, what it holds. With
-// ZSBX_TEST_REQUIRE=seatbelt they fail where they would be skipped.
+// These tests need a Mac. They are in the order in which their subjects depend on each other:
+// the calls, the profile, what it enforces. With ZSBX_TEST_REQUIRE=seatbelt they fail instead
+// of being skipped.
 
 const testSession = "0f9a3c1e-5b7d-4e2a-9c11-223344556677"
 
-// requireSeatbelt skips a test where no profile can be put on.
+// requireSeatbelt skips a test if no profile can be applied.
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
 	if c := Probe(); !c.Seatbelt {
@@ -34,7 +34,7 @@ func requireSeatbelt(t *testing.T) {
 	}
 }
 
-// macPlan is a plan for the baseline of this Mac and some rules of its own.
+// macPlan returns a plan for the baseline of this Mac and some more rules.
 func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
 	t.Helper()
 	h, err := policy.HostIn(dir)
@@ -52,7 +52,7 @@ func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
 	return plan
 }
 
-// tempDir is a directory in the kernel's spelling.
+// tempDir returns a directory in the kernel's spelling.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -62,7 +62,7 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// sh runs a script under a plan, and gives its status and what it wrote.
+// sh runs a script under a plan, and returns its status and output.
 func sh(t *testing.T, plan *Plan, script string, args ...string) (int, string) {
 	t.Helper()
 	status, out, err := tryCommand(plan, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
@@ -141,7 +141,7 @@ func tryConfined(argv []string, confine func(*fork.Command) error) (status int, 
 	}
 }
 
-// 1: the helper puts a profile on and reads the fingerprint on itself.
+// 1: the helper applies a profile and checks the fingerprint on itself.
 func TestMacSelfCheck(t *testing.T) {
 	requireSeatbelt(t)
 	status, out := sh(t, macPlan(t, tempDir(t), policy.Policy{}), "echo inside; exit 7")
@@ -150,8 +150,8 @@ func TestMacSelfCheck(t *testing.T) {
 	}
 }
 
-// 2 and 3: what sandbox_check says of processes under no profile, whatever the
-// paths, of dead ones and of root's.
+// 2 and 3: what sandbox_check answers about processes without a profile, for any path, about
+// dead ones and about root's.
 func TestMacAnswersOutside(t *testing.T) {
 	requireSeatbelt(t)
 	sleep := exec.Command("/bin/sleep", "30")
@@ -191,13 +191,13 @@ func TestMacStartsOften(t *testing.T) {
 	}
 }
 
-// accepts has macOS's own tool compile a profile.
+// accepts lets macOS's own tool compile a profile.
 func accepts(profile string) (string, bool) {
 	b, err := exec.Command("/usr/bin/sandbox-exec", "-p", profile, "/usr/bin/true").CombinedOutput()
 	return strings.TrimSpace(string(b)), err == nil
 }
 
-// 5: long literals. The generator does not need to know; a reader does.
+// 5: long literals. The generator does not depend on this, but readers may want to know.
 func TestMacLongLiterals(t *testing.T) {
 	requireSeatbelt(t)
 	for _, n := range []int{100, 255, 256, 1000} {
@@ -213,8 +213,8 @@ func TestMacLongLiterals(t *testing.T) {
 	}
 }
 
-// 10: every operation that a denial names, or a rule gives, is known here. Those of
-// base.sb are in every profile.
+// 10: this Mac knows every operation of denials and rules. Those of base.sb are in every
+// profile.
 func TestMacOperations(t *testing.T) {
 	requireSeatbelt(t)
 	for _, op := range append(seatbelt.AccessOps(), "network-bind", "network-inbound", "system-socket", "mach-lookup", "lsopen", "appleevent-send", "job-creation") {
@@ -237,8 +237,7 @@ func TestMacOperations(t *testing.T) {
 	}
 }
 
-// 9: a profile in a profile is refused with an error of its own, and nothing
-// runs.
+// 9: a profile in a profile is refused with a specific error, and nothing runs.
 func TestMacNested(t *testing.T) {
 	requireSeatbelt(t)
 	exe, err := os.Executable()
@@ -268,8 +267,8 @@ func TestMacNestedInside(t *testing.T) {
 	t.Log("refused as it should be")
 }
 
-// TestMacErrors tells a bad profile, a missing program and one that may not be
-// executed apart.
+// TestMacErrors: a bad profile, a missing program and one that may not be executed cause
+// different errors.
 func TestMacErrors(t *testing.T) {
 	requireSeatbelt(t)
 	dir := tempDir(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// act is a script and whether a confined command may do it. As a control it
-// runs unconfined first.
+// macAct is a script, and whether a confined command may do it. As a control it first runs
+// unconfined.
 type macAct struct {
 	name, script string
 	inside       bool
@@ -62,7 +62,7 @@ func TestMacFiles(t *testing.T) {
 	}
 }
 
-// checkAct runs an act unconfined, where it has to succeed, and confined.
+// checkAct runs an act unconfined, where it must succeed, and confined.
 func checkAct(t *testing.T, plan *Plan, a macAct, dir string) {
 	t.Helper()
 	control := exec.Command("/bin/sh", "-c", a.script, "sh", dir)
@@ -77,8 +77,8 @@ func checkAct(t *testing.T, plan *Plan, a macAct, dir string) {
 	}
 }
 
-// 7: the doors, in both modes. What is started through one of them would write
-// a file.
+// 7: the doors, in both modes. A program that is started through one of them would write a
+// file.
 func TestMacDoors(t *testing.T) {
 	requireSeatbelt(t)
 	dir := tempDir(t)
@@ -152,7 +152,7 @@ func TestMacNetwork(t *testing.T) {
 	requireSeatbelt(t)
 	dir := tempDir(t)
 	off := policy.Named{Value: "false", Origin: policy.Origin{Source: "--no-net"}}
-	reach := `curl -sS -m 10 -o /dev/null http://127.0.0.1:` // a refused connection is status 7, a forbidden one, too
+	reach := `curl -sS -m 10 -o /dev/null http://127.0.0.1:` // status 7 is a refused connection, and also a forbidden one
 	for name, c := range map[string]struct {
 		net  policy.Net
 		want bool

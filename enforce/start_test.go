@@ -5,11 +5,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// confine puts a plan on a command, and has its calls answered.
+// confine applies a plan to a command, and answers its calls.
 func confine(plan *enforce.Plan, c *fork.Command) error {
 	m, err := plan.Confine(c)
 	if m != nil {
-		go func() { _ = m.Serve() }() // which ends where there is no command
+		go func() { _ = m.Serve() }() // returns if no command was started
 	}
 	return err
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// openTerminal makes a pseudo-terminal of this user's, as another terminal
-// window has it.
+// openTerminal makes a pseudo-terminal of this user, like that of another terminal window.
 func openTerminal(t *testing.T) (master, tty *os.File) {
 	t.Helper()
 	master, tty, err := pty.Open()
@@ -36,8 +35,7 @@ func terminalPlace(t *testing.T) *place {
 	return p
 }
 
-// TestOtherTerminals: what the user has open elsewhere is not read, written or
-// set.
+// TestOtherTerminals: the user's other terminals can't be read, written or configured.
 func TestOtherTerminals(t *testing.T) {
 	needMounts(t)
 	_, tty := openTerminal(t)
@@ -86,8 +84,7 @@ func TestNewPrivateTerminals(t *testing.T) {
 	}
 }
 
-// shows reads what is shown on a terminal, up to some text, and leaves out
-// carriage returns.
+// shows reads a terminal's output up to some text, without carriage returns.
 func shows(master *os.File, upTo string) func() string {
 	done := make(chan string, 1)
 	go func() {
@@ -111,8 +108,8 @@ func shows(master *os.File, upTo string) func() string {
 	}
 }
 
-// TestOwnTerminal: the terminal that the command was started on keeps its name,
-// and can be opened anew by it, by the descriptors and as /dev/tty.
+// TestOwnTerminal: the terminal that the command was started on keeps its name, and can be
+// reopened by that, through the descriptors, and as /dev/tty.
 func TestOwnTerminal(t *testing.T) {
 	needMounts(t)
 	for range 3 {

@@ -33,8 +33,7 @@ func elsewhere(t *testing.T) string {
 	return dir
 }
 
-// tmpPlace is a place whose tree is not below /tmp, with a temporary directory
-// that is.
+// tmpPlace returns a place whose tree is not below /tmp, with a temporary directory that is.
 func tmpPlace(t *testing.T) *place {
 	t.Helper()
 	t.Setenv("TMPDIR", elsewhere(t))
@@ -50,8 +49,7 @@ func tmpPlace(t *testing.T) *place {
 	return p
 }
 
-// TestTmp: /tmp and /var/tmp are the command's own; what lies there outside is
-// not to be seen, by whatever name.
+// TestTmp: /tmp and /var/tmp are private. Files outside can't be seen there, by any name.
 func TestTmp(t *testing.T) {
 	needMounts(t)
 	p := tmpPlace(t)
@@ -101,8 +99,8 @@ func TestTmp(t *testing.T) {
 	}
 }
 
-// TestTmpLinks: a link in another directory leads to the command's own /tmp, where
-// zsbx connects to a socket for it, too, and tells nothing of what lies there outside.
+// TestTmpLinks: a link in another directory leads to the private /tmp, even if the broker
+// connects to a socket there for the command. It reveals nothing about the real /tmp.
 func TestTmpLinks(t *testing.T) {
 	needMounts(t)
 	p := tmpPlace(t)
@@ -112,7 +110,7 @@ func TestTmpLinks(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	exe, plan := p.in+"/act", p.mountsPlan(t, enforce.Options{})
-	if status, out := p.sh(t, nil, "cp "+self(t)+" act"); status != 0 { // that may lie in /tmp
+	if status, out := p.sh(t, nil, "cp "+self(t)+" act"); status != 0 { // the test binary may be in /tmp
 		t.Fatal(out)
 	}
 	try := func(plan *enforce.Plan, args ...string) syscall.Errno {
@@ -139,7 +137,7 @@ func TestTmpLinks(t *testing.T) {
 	}
 }
 
-// TestTmpDirStays: the temporary directory is where and what it is outside.
+// TestTmpDirStays: the temporary directory is the same inside and outside.
 func TestTmpDirStays(t *testing.T) {
 	needMounts(t)
 	p := tmpPlace(t)
@@ -155,7 +153,7 @@ func TestTmpDirStays(t *testing.T) {
 	}
 }
 
-// TestTmpBounds: it is full at its size, and takes what the one outside takes.
+// TestTmpBounds: the private /tmp is full at its size, and allows what the real one allows.
 func TestTmpBounds(t *testing.T) {
 	needMounts(t)
 	p := tmpPlace(t)
@@ -172,9 +170,9 @@ func TestTmpBounds(t *testing.T) {
 	}
 }
 
-// TestTmpNothingOpens: with random rules and denials, in directories for
-// temporary files and elsewhere, what no rule allows is as closed as without a
-// private /tmp: Landlock's rights are inherited through mount points.
+// TestTmpNothingOpens draws rules and denials in directories for temporary files and elsewhere.
+// What no rule allows is closed as without a private /tmp, although Landlock's rights are
+// inherited through mount points.
 func TestTmpNothingOpens(t *testing.T) {
 	private, rounds := 0, 0
 	nothingOpens(t, 16, 13, policy.Private{}, func(t *testing.T, plan *enforce.Plan) {
@@ -188,8 +186,8 @@ func TestTmpNothingOpens(t *testing.T) {
 	}
 }
 
-// nothingOpens draws rules and denials, and compares what a shell can do below a plan
-// of them with what they say.
+// nothingOpens draws rules and denials, and compares what a shell can do under their plan with
+// the policy.
 func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look func(*testing.T, *enforce.Plan)) {
 	needMounts(t)
 	if testing.Short() {
@@ -271,7 +269,7 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	return &d
 }
 
-// check has a confined shell try all files, and compares with the policy.
+// check lets a confined shell try all files, and compares the result with the policy.
 func (d *closed) check(t *testing.T, plan *enforce.Plan) {
 	t.Helper()
 	p := &place{in: d.policy.Dir}

@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestPrivateTmp: /tmp and /var/tmp are the command's own, unless a rule names
-// something there: what Landlock allows in them would hold for that, too.
+// TestPrivateTmp: /tmp and /var/tmp are private unless a rule names something in them, since
+// what Landlock allows in a private one would hold for that, too.
 func TestPrivateTmp(t *testing.T) {
 	h := treeHost(map[string]string{
 		"/tmp/zsbx-1/run/": "", "/tmp/proj/.env": "", "/tmp/s/sock": "", "/tmp/s/deep": "->/w", "/var/tmp/x": "", "/w/.env": "",
@@ -29,7 +29,7 @@ func TestPrivateTmp(t *testing.T) {
 		opts         Options
 		caps         func(*Caps)
 		want         string
-		why          string // in the layer's text
+		why          string // part of the layer's text
 	}{
 		{name: "by default", want: both, why: "in memory"},
 		{name: "a denial elsewhere", deny: "/w/.env", want: both},
@@ -115,8 +115,7 @@ func TestPrivateTmp(t *testing.T) {
 	}
 }
 
-// tmpText is what is private of the directories for temporary files, and what
-// stays in them.
+// tmpText returns which directories for temporary files are private, and what stays in them.
 func tmpText(p *Plan) string {
 	if p.Mounts == nil {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserNSRefusal has each machine that refuses user namespaces tell the
-// reason that is its own. Debian's kernels look at their sysctl before the
-// flags, so that their EPERM is no filter's (seen on 6.1).
+// TestUserNSRefusal: each kind of machine that refuses user namespaces gets its own reason.
+// Debian's kernels check their sysctl before the flags, so their EPERM does not come from a
+// filter (seen on 6.1).
 func TestUserNSRefusal(t *testing.T) {
 	const (
 		clone    = "/proc/sys/kernel/unprivileged_userns_clone"

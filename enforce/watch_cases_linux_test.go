@@ -15,12 +15,12 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// refusedCase is a script that runs into refusals, in decidePlace. Lines that begin
-// with "py " are for Python.
+// refusedCase is a script that gets refusals, in decidePlace. Lines that begin with "py " are
+// for Python.
 type refusedCase struct {
 	name, script string
 	net          policy.NetMode
-	modes        bool // some of it is refused without zsbx too
+	modes        bool // some of it is refused without zsbx, too
 }
 
 func refusedCases() []refusedCase {
@@ -108,7 +108,7 @@ py t = [threading.Thread(target=f) for i in range(8)]; [x.start() for x in t]; [
 	}
 }
 
-// outsiders are what the cases run into.
+// outsiders sets up what the cases are refused.
 func outsiders(t *testing.T, p *place) (env []string) {
 	t.Helper()
 	for _, f := range []string{"prog", "a\n\x1b[31m"} {
@@ -134,7 +134,7 @@ func outsiders(t *testing.T, p *place) (env []string) {
 	return append(shellEnv(p), "ABSTRACT="+abstract, "PORT="+port)
 }
 
-// asShell turns a case into arguments of a shell.
+// asShell returns a shell's arguments for a case.
 func (c refusedCase) asShell(t *testing.T, p *place) []string {
 	t.Helper()
 	lines, py := strings.Split(c.script, "\n"), ""
@@ -175,8 +175,7 @@ func truth(t *testing.T, p *place, plan *enforce.Plan, env, argv []string) map[s
 	return out
 }
 
-// ours are errors that the plan may give, neverOurs calls that it has nothing to do
-// with.
+// ours returns the errors that a plan may cause. neverOurs returns calls that no plan affects.
 func ours() []string {
 	return []string{"EACCES", "EPERM", "EROFS", "EXDEV", "EBUSY", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT"}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// watched runs a command with what it is refused recorded.
+// watched runs a command and records what it is refused.
 func watched(t testing.TB, p *place, env []string, argv ...string) (int, string, enforce.Refusals) {
 	t.Helper()
 	caps := enforce.Probe()
@@ -40,7 +40,7 @@ func shellEnv(p *place) []string {
 	return []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + p.dir, "TMPDIR=" + p.in, "OUT=" + p.out, "LC_ALL=C.UTF-8"}
 }
 
-// said lists refusals, for comparison.
+// said returns refusals as text, for comparison.
 func said(r enforce.Refusals) []string {
 	var out []string
 	for _, x := range r.List {
@@ -58,8 +58,8 @@ func said(r enforce.Refusals) []string {
 
 var stormRounds = flag.Int("watch.storm", 100, "processes of TestWatchStorm")
 
-// TestWatchStorm has threads killed while they are looked at: who attaches to a
-// thread has to reap it, or its process never ends.
+// TestWatchStorm kills threads while they are watched. An attached thread must be reaped, or
+// its process never ends.
 func TestWatchStorm(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -83,8 +83,8 @@ func TestWatchStorm(t *testing.T) {
 	}
 }
 
-// stormActs are the processes of TestWatchStorm: threads that are refused a file until
-// their process ends under them.
+// stormActs returns the processes of TestWatchStorm. Their threads are refused a file until the
+// process ends.
 func stormActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"storm": func(a []string) error {
@@ -112,7 +112,8 @@ func stormActs() map[string]func(args []string) error {
 	}
 }
 
-// TestWatchGains: a program whose file would give rights does without them, and that is told.
+// TestWatchGains: a program whose file would give rights runs without them, and that is
+// reported.
 func TestWatchGains(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
@@ -128,7 +129,7 @@ func TestWatchGains(t *testing.T) {
 		if os.WriteFile(prog, b, 0o755) != nil || unix.Setxattr(prog, "security.capability", capability, 0) != nil {
 			t.Skip("no file capabilities here")
 		}
-		dumb := p.in + "/dumb" // with the effective bit: the kernel does not start it without
+		dumb := p.in + "/dumb" // with the effective bit the kernel does not start it without the capability
 		capability[0] = 1
 		if os.WriteFile(dumb, b, 0o755) != nil || unix.Setxattr(dumb, "security.capability", capability, 0) != nil {
 			t.Fatal("no effective bit")
@@ -147,7 +148,7 @@ func TestWatchGains(t *testing.T) {
 	}
 }
 
-// TestWatchFilter: without Explain the filter is what it was.
+// TestWatchFilter: without Explain the filter is unchanged.
 func TestWatchFilter(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
@@ -160,7 +161,7 @@ func TestWatchFilter(t *testing.T) {
 	}
 }
 
-// startVictim is a process outside, by number.
+// startVictim starts a process outside and returns its number.
 func startVictim(t *testing.T) string {
 	t.Helper()
 	c := exec.Command("sleep", "600")
