@@ -32,7 +32,7 @@ func newRun(a *app) *cobra.Command {
 	fs := c.Flags()
 	o.add(a, c)
 	fs.BoolVar(&o.opts.Keep, "keep", false, "leave background processes running when COMMAND ends")
-	fs.BoolVar(&o.opts.TrackOnly, "track-only", false, "enforce no limits, only track descendants")
+	fs.BoolVar(&o.opts.TrackOnly, "track-only", false, "confine nothing, only track descendants")
 	fs.BoolVar(&o.opts.InPlace, "exec", false, "replace zsbx with COMMAND, which keeps the process id")
 	fs.BoolVar(&o.opts.Explain, "explain", false, "afterwards report what COMMAND was refused, as zsbx why does")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
