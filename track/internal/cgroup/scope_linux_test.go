@@ -2,11 +2,15 @@ package cgroup
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -59,5 +63,21 @@ func TestBusOutside(t *testing.T) {
 		if err != nil || !strings.Contains(string(said), c.says) {
 			t.Errorf("%v: %s; want %s", err, said, c.says)
 		}
+	}
+}
+
+// TestBusSilent: of a message bus that does not answer it is said that time is over.
+func TestBusSilent(t *testing.T) {
+	path := t.TempDir() + "/bus"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+path)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := userBus(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
 	}
 }
