@@ -1,5 +1,5 @@
-// Without these, Go's runtime keeps watch of the limit of processors and names its
-// memory. zsbx would start later.
+// Without these settings, Go's runtime watches the limit of processors and names its
+// memory, and zsbx would start later.
 
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
