@@ -34,7 +34,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	if o.Log {
 		l := watch.NewLog(o.Session, seatbelt.Tag(o.Session))
 		if err := l.Start("/usr/bin/log"); err != nil {
-			return nil, fmt.Errorf("what the command is refused can't be seen: %w", err)
+			return nil, fmt.Errorf("can't record what the command is refused: %w", err)
 		}
 		p.recorder = l
 	}

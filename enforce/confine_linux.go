@@ -156,7 +156,7 @@ func ExplainStart(err error) error {
 	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
 		return fmt.Errorf("%s (denied or protected) %w: %w", se.Name, landlock.ErrChanged, err)
 	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
-		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
+		return fmt.Errorf("16 Landlock domains are nested here already, and more are not possible: %w", err)
 	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,
 		se.Tag == seccomp.Tag && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
 		return fmt.Errorf("another sandbox around this one refuses it: %w", err)

@@ -159,7 +159,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Reason, out.Origin = "its set-user-ID bit or capabilities (getcap(8)) give nothing here, and no rule changes that", policy.Origin{}
 		return out
 	case a.Op == answer.Signal || a.Op == answer.Trace:
-		out.Reason = "processes outside of the session get no signals, and can't be traced"
+		out.Reason = "processes outside the session get no signals and can't be traced"
 	case a.Op == ActConnect && a.Path == "" && a.Name != "":
 		out.Reason = "an abstract socket of a program outside; no rule can allow it"
 	case a.Op == ActConnect || a.Op == answer.Bind && a.Path == "":
@@ -227,7 +227,7 @@ func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
 			return v
 		}
 		if got.Verdict == Allowed {
-			return policy.Verdict{Allowed: true, Reason: "nothing on this machine holds sockets"}
+			return policy.Verdict{Allowed: true, Reason: "nothing on this machine restricts sockets"}
 		}
 		return policy.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
 	case a.Op == ActConnect && a.Name == "":

@@ -22,7 +22,7 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		fd := fork.StandardFile(c.Files, i)
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if fork.ShortageOf(err) != nil {
-			return fmt.Errorf("what descriptor %d is: %w", i, err)
+			return fmt.Errorf("looking at descriptor %d: %w", i, err)
 		}
 		net, mediated := p.Policy.Net.Mode, p.Mediation.Mediates()
 		switch {
@@ -57,7 +57,7 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 			flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		}
 		if fork.ShortageOf(err) != nil {
-			return fmt.Errorf("what descriptor %d is: %w", i, err)
+			return fmt.Errorf("looking at descriptor %d: %w", i, err)
 		}
 		if err != nil {
 			continue // closed

@@ -30,5 +30,5 @@ func (c Caps) InPlace(keep bool) Caps {
 // only tracked, unless what it leaves may keep running.
 func OrphansGap() Gap {
 	return Gap{Name: GapOrphans, Kind: Hardening, Promise: "what the command leaves running is ended with it",
-		Why: "a command that replaces zsbx has nobody above it"}
+		Why: "a command that replaces zsbx has no supervisor"}
 }

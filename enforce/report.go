@@ -102,7 +102,7 @@ func (r *report) private() {
 		r.core(GapHome, "a home directory of the command's own", r.mounts.Home, own.Home.Origin)
 	}
 	if own.Pids.Is() && r.mounts.Pids != "" {
-		r.core(GapPids, "no sight of processes outside", r.mounts.Pids, own.Pids.Origin)
+		r.core(GapPids, "no view of processes outside", r.mounts.Pids, own.Pids.Origin)
 	}
 }
 

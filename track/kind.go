@@ -85,7 +85,7 @@ func (c caps) choose(o Options) (Choice, error) {
 	case c.os == "darwin":
 		kinds = []Kind{Fingerprint}
 	case o.Exec:
-		kinds, none = []Kind{Process}, "it needs a supervisor, which --exec does away with"
+		kinds, none = []Kind{Process}, "it needs a supervisor, and with --exec there is none"
 	}
 	lacks := map[Kind]string{Domain: c.noDomain, Cgroup: c.noGroup, Fingerprint: c.noSeatbelt}
 	if c.noDomain == "" && !o.Scoped {

@@ -133,7 +133,7 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 	case empty == 2 && g != nil && f.recorded() && !f.record.TrackOnly:
 		r.prove(howCgroup)
 	case r.Unproved == "":
-		r.Unproved = "neither a keeper nor a control group is left: a process that changed its group, parent and environment can't be told from others"
+		r.Unproved = "neither a keeper nor a control group is left: a process that changed its group, parent and environment can't be recognized"
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func probe(Options) caps {
 func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
 
 func findGroup(Limits) (string, error) {
-	return "", fmt.Errorf("control groups are Linux's: %w", errors.ErrUnsupported)
+	return "", fmt.Errorf("only Linux has control groups: %w", errors.ErrUnsupported)
 }
 
 func (s *Session) equip(c *fork.Command) error {

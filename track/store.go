@@ -25,7 +25,7 @@ var (
 	ErrElsewhere = errors.New("the session runs elsewhere")
 	// ErrHeld says that a session's files are locked, so its keeper or supervisor lives, but
 	// neither was found.
-	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, that /proc hides (hidepid), or that runs in another container")
+	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be identified, that /proc hides (hidepid), or that runs in another container")
 	// ErrInit says that a session's command is init, which no process in its PID namespace can
 	// kill. Nothing of the session was killed.
 	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: stop the container")

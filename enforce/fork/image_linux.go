@@ -48,7 +48,7 @@ const (
 // newImage makes the image of c, and the memory that all processes of a start share.
 func newImage(c *Command) (*image, error) {
 	if len(c.Files) > 3 {
-		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
+		return nil, fmt.Errorf("%d files given, but only descriptors 0 to 2 can be set", len(c.Files))
 	}
 	if c.Namespaces != 0 && c.Keeper == nil {
 		return nil, errors.New("namespaces need a keeper")

@@ -96,7 +96,7 @@ func ReadKeeperState(f io.ReaderAt) (KeeperState, error) {
 		return KeeperState{}, fmt.Errorf("reading the keeper's state: %w", err)
 	}
 	if st.Magic != KeeperMagic {
-		return KeeperState{}, errors.New("reading the keeper's state: it is not one")
+		return KeeperState{}, errors.New("reading the keeper's state: the file has none")
 	}
 	return st, nil
 }

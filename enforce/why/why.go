@@ -173,7 +173,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 		e.Harmless = "programs copy where they can't rename"
 	}
 	if x.Unknown() {
-		e.By, e.Reason = "unknown", "neither the policy nor file permissions say so: please report it"
+		e.By, e.Reason = "unknown", "neither the policy nor file permissions explain it: please report this"
 	}
 	if x.Via != "" {
 		e.Reason += "; it is the interpreter of " + r.Short(x.Via)

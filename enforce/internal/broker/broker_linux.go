@@ -60,7 +60,7 @@ const (
 
 var (
 	errNoQueue  = errors.New("there is no queue of socket calls") // the command was not started
-	errNoAnswer = errors.New("the kernel does not take the answers to socket calls")
+	errNoAnswer = errors.New("the kernel rejects the answers to socket calls")
 	errIdentity = errors.New("a thread did not get its own credentials back")
 )
 

@@ -88,7 +88,7 @@ type barred struct {
 	glob glob.Glob
 }
 
-var errTooLarge = errors.New("the tree is too large to be taken apart")
+var errTooLarge = errors.New("the tree is too large to be split")
 
 // Subtract subtracts the denials from the trees.
 func Subtract(q Request) Cut {

@@ -176,9 +176,9 @@ func (q *Request) tmp(mp *Plan) string {
 		case slices.ContainsFunc(r.Deny, func(d policy.DenyPath) bool { return d.Covers(dir) }):
 			why = "it is denied"
 		case slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return policy.Within(d.Path, dir) || policy.Within(dir, d.Path) }):
-			why = "it shares a place with another private directory"
+			why = "it overlaps another private directory"
 		case policy.Within(r.Dir, dir):
-			why = "the working directory lies there"
+			why = "the working directory is there"
 		default:
 			why = q.taken(dir, stays)
 		}

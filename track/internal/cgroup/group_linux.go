@@ -181,7 +181,7 @@ func (g *Group) limited(l Limits) error {
 	for _, s := range l.settings() {
 		now := g.read(s.file)
 		if !s.optional && now == "" || strings.HasPrefix(now, "max") {
-			return fmt.Errorf("the user's service manager does not bound %s", s.controller)
+			return fmt.Errorf("the user's service manager does not limit %s", s.controller)
 		}
 	}
 	return nil

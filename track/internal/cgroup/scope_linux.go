@@ -42,7 +42,7 @@ func userBus(ctx context.Context) (*dbus.Conn, error) {
 	var pid uint32
 	err = c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetConnectionUnixProcessID", 0, c.Names()[0]).Store(&pid)
 	if err == nil && int(pid) != os.Getpid() {
-		err = errors.New("it is outside of this PID namespace")
+		err = errors.New("it is outside this PID namespace")
 	}
 	if err != nil {
 		c.Close()

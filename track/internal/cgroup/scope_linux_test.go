@@ -47,7 +47,7 @@ func TestBusOutside(t *testing.T) {
 		attrs *syscall.SysProcAttr
 	}{
 		{"the user's service manager is not on the message bus", nil}, // the control
-		{"it is outside of this PID namespace", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}},
+		{"it is outside this PID namespace", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}},
 	} {
 		asks := exec.Command("/proc/self/exe", "-test.run=^TestBusOutside$")
 		asks.Env = append(os.Environ(), "ZSBX_TEST_BUS=1", "DBUS_SESSION_BUS_ADDRESS="+strings.TrimSpace(address))

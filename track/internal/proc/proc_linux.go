@@ -89,7 +89,7 @@ func Here() (Machine, error) {
 	}
 	self, err := procfs.LookAt("/proc/self")
 	if err == nil && self.Pid != os.Getpid() {
-		err = fmt.Errorf("/proc is that of another PID namespace, in which this process is %d and not %d: mount one of this namespace there, as unshare --mount-proc does", self.Pid, os.Getpid())
+		err = fmt.Errorf("/proc belongs to another PID namespace, where this process is %d and not %d: mount the one of this namespace, as unshare --mount-proc does", self.Pid, os.Getpid())
 	}
 	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, ID{Pid: self.Pid, Start: self.Start}}, err
 }
