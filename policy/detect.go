@@ -16,7 +16,7 @@ import (
 //     argv[0] is env;
 //   - the directory where the search path finds that program;
 //   - files in the working directory and, inside a git repository, in the
-//     directories above it up to the repository's root.
+//     directories above it up to the repository's root and directly below it.
 //
 // If a preset does not fit but its programs are on the search path, the part that lets
 // them run is returned, "NAME:tools": commands often start programs of other toolchains.
@@ -119,8 +119,11 @@ func (h *Host) searchPath() []string {
 	return dirs
 }
 
+// maxBelow is how many directories below the working directory are looked at.
+const maxBelow = 32
+
 // projectDirs returns the working directory and, if it is in a git repository, the
-// directories above it up to the one with .git.
+// directories above it up to the one with .git, and those directly below it.
 func (h *Host) projectDirs() []*Listing {
 	if h.Dir == "" {
 		return nil
@@ -133,6 +136,11 @@ func (h *Host) projectDirs() []*Listing {
 		for dir := h.Dir; dir != top; {
 			dir = path.Dir(dir)
 			all = append(all, List(h, dir))
+		}
+		for _, e := range all[0].Entries {
+			if e.IsDir() && e.Name()[0] != '.' && len(all) <= maxBelow {
+				all = append(all, List(h, path.Join(h.Dir, e.Name())))
+			}
 		}
 		break
 	}

@@ -13,7 +13,11 @@ func TestDetect(t *testing.T) {
 	h.Env = []string{"PATH=" + h.Home + "/.local/bin:" + h.Home + "/.cargo/bin:relative:" + h.Home + "/.pyenv/shims:/usr/bin"}
 	h.write(t, ".local/bin/mytool", "")
 	h.write(t, ".pyenv/shims/black", "")
-	h.mkdirs(t, ".cargo/bin/subdir", "plain/deep", "repo/.git", "repo/web/src", "repo/empty")
+	h.mkdirs(t, ".cargo/bin/subdir", "plain/deep", "repo/.git", "repo/web/src", "repo/empty", "mono/.git")
+	h.write(t, "mono/api/go.mod", "")
+	h.write(t, "mono/.hidden/Cargo.toml", "")
+	h.write(t, "hooks/.pre-commit-config.yaml", "")
+	h.write(t, "mono/deep/er/pom.xml", "")
 	h.write(t, "repo/Cargo.toml", "")
 	h.write(t, "repo/web/package.json", "")
 	h.write(t, "plain/go.mod", "")
@@ -37,8 +41,10 @@ func TestDetect(t *testing.T) {
 		{"", "black .", "python"},
 		{"", "subdir", ""},
 		{"plain", "make", "cc go"},
-		{"plain/deep", "true", ""}, // no repository: only the directory itself counts
-		{"repo", "true", "git rust"},
+		{"plain/deep", "true", ""},        // no repository: only the directory itself counts
+		{"repo", "true", "git node rust"}, // what lies directly below counts, too
+		{"mono", "true", "git go"},
+		{"hooks", "git commit", "git python"},
 		{"repo/web/src", "true", "git node rust"},
 		{"repo/empty", "npm test", "git node rust"},
 	} {
