@@ -41,9 +41,8 @@ func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
-// Rules returns the rules for a user who asks what would allow something. It proposes no
-// presets. It also proposes a directory that has other things in it, if that directory
-// itself was refused.
+// Rules returns the proposals for a user who asks what would allow something. It also
+// proposes a directory that has other things in it, if that directory itself was refused.
 func Rules(needs []Need, r *policy.Resolved) (all []Proposal) {
 	if len(needs) > 0 && r.Host().Lstat != nil {
 		all, _ = newProposer(r, true).propose(needs)
@@ -90,7 +89,7 @@ func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
 			files = append(files, n)
 		}
 	}
-	if !p.asked && len(files) > 0 {
+	if len(files) > 0 {
 		out, files = p.presets(files)
 	}
 	return slices.Concat(out, p.rules(files), others), p.left
@@ -112,7 +111,8 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 		q := Proposal{Preset: info.Name}
 		needs = slices.DeleteFunc(needs, func(n Need) bool {
 			in := slices.ContainsFunc(paths, func(x policy.Path) bool {
-				return x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path || x.Rule.Create)
+				made := x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.sensible(n.Path, n.Access, false)
+				return made || x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path)
 			})
 			if in {
 				q.Needs = append(q.Needs, n)
