@@ -136,11 +136,6 @@ func outsideScripts() []outside {
 			"pip installs wheels built here unchecked; from 23.3 on it checks downloads by the index's answer, which may be in it too. --require-hashes trusts neither",
 			`--env PIP_CACHE_DIR="$PWD/.cache/pip"`,
 		},
-		{
-			[]string{"~/.bundle/cache", "${XDG_CACHE_HOME:-~/.cache}/bundle"},
-			"Bundler installs compiled extensions unchecked, gems checked by the lock file's checksums where it has any",
-			"",
-		},
 	}
 }
 

@@ -77,30 +77,31 @@ func (c *prepared) makeCacheLinks() {
 	defer root.Close()
 	for _, l := range r.CacheLinks {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools need it to exist
-		if !l.Copy {
-			makeLink(root, l)
-			continue
-		}
-		// The command gets no copy of what it may not read, and a link that a command
-		// may have put there is not followed.
+		// The command gets no copy of what it may not read, nor a link to it, at which many
+		// tools would stop. To copy, a link that a command may have put there is not followed.
 		from := c.host.Follow(l.To)
-		if r.PlantedLink(&from) == "" && r.Allowed(from.Path, policy.Read).Allowed {
+		open := r.Allowed(from.Path, policy.Read).Allowed
+		if !l.Copy {
+			makeLink(root, l, open)
+		} else if open && r.PlantedLink(&from) == "" {
 			makeCopy(root, policy.CacheEntry{Name: l.Name, To: from.Path})
 		}
 	}
 }
 
-// makeLink makes one link. If its target is missing, the tool makes a cache of its own.
-func makeLink(root *os.Root, l policy.CacheEntry) {
+// makeLink makes one link. If its target is missing, or not open to the command, the tool
+// makes a cache of its own.
+func makeLink(root *os.Root, l policy.CacheEntry, open bool) {
 	old, err := root.Readlink(l.Name)
 	_, missing := os.Stat(l.To)
+	open = open && missing == nil
 	if err == nil {
-		if old == l.To && missing == nil {
+		if old == l.To && open {
 			return
 		}
 		root.Remove(l.Name) // it led to where the shared cache was before
 	}
-	if missing == nil {
+	if open {
 		root.Symlink(l.To, l.Name)
 	}
 }
