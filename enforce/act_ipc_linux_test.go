@@ -38,7 +38,7 @@ func attachShared(id int) error {
 		return err
 	}
 	if mem[0] != 'x' {
-		return fmt.Errorf("the segment holds %q", mem[0])
+		return fmt.Errorf("the segment contains %q", mem[0])
 	}
 	return unix.SysvShmDetach(mem)
 }

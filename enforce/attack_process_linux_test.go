@@ -212,7 +212,7 @@ func TestRootKeepsFileOwnership(t *testing.T) {
 	const drop = "setpriv --reuid 65534 --regid 65534 --clear-groups sleep 600 >/dev/null 2>&1 & until grep -q ^Uid:.65534 /proc/$!/status; do :; done; kill $!; s=$?; kill -9 $! 2>/dev/null; exit $s"
 	scoped := holds(p.plan())
 	if status, out := p.sh(t, p.plan(), drop); (status == 0) != scoped {
-		t.Errorf("killing a child that gave up root: exit status %d, signals are held: %v: %s", status, scoped, out)
+		t.Errorf("killing a child that gave up root: exit status %d, signals are kept inside: %v: %s", status, scoped, out)
 	}
 	status, out := p.sh(t, p.plan(), "grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|^Seccomp:' /proc/self/status")
 	want := fmt.Sprintf("%016x", enforce.Probe().Capabilities&^p.plan().DropCapabilities)

@@ -60,7 +60,7 @@ func TestPathChanged(t *testing.T) {
 				t.Errorf("got %v, want a change of %s", err, p.in)
 			}
 			if _, several := err.(interface{ Unwrap() []error }); several {
-				t.Error("it is told as several mistakes")
+				t.Error("it is reported as several mistakes")
 			}
 			if _, err := os.Stat(marker); err == nil {
 				t.Error("the command ran")

@@ -117,7 +117,7 @@ func TestDenyLater(t *testing.T) {
 		}
 		if c.script == `echo own >none/.env && cat none/.env` {
 			if ch := before.Changes(); len(ch) != 1 || ch[0].Path != p.in+"/none/.env" || !ch[0].New {
-				t.Errorf("told: %v", ch)
+				t.Errorf("reported: %v", ch)
 			}
 		}
 	}

@@ -152,7 +152,7 @@ func TestDenyWorksBeside(t *testing.T) {
 	}
 	for _, f := range []string{"/.env", "/keys/id", "/other/id"} {
 		if b, err := os.ReadFile(p.in + f); err != nil || !strings.Contains(string(b), "secret") {
-			t.Errorf("%s holds %q outside, %v", f, b, err)
+			t.Errorf("%s contains %q outside, %v", f, b, err)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func TestOwnFilesWorksBeside(t *testing.T) {
 			return g.Name == enforce.GapOwnFiles && g.Kind == enforce.Hardening && strings.Contains(g.Promise, p.in+", ")
 		})
 		if (status == 0) != mounts || told == mounts {
-			t.Errorf("new at the top: exit status %d, told: %v", status, told)
+			t.Errorf("new at the top: exit status %d, reported: %v", status, told)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestOwnApart(t *testing.T) {
 	if !slices.ContainsFunc(p.Gaps, func(g Gap) bool {
 		return g.Name == GapOwnFiles && strings.Contains(g.Promise, "directly in /home/u, ")
 	}) {
-		t.Errorf("the directories that are closed to new names are not told: %v", p.Gaps)
+		t.Errorf("the directories that are closed to new names are not reported: %v", p.Gaps)
 	}
 	opts.Accepted = append(opts.Accepted, GapOwnFiles)
 	p = NewPlan(r, caps, h, opts)

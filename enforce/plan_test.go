@@ -243,7 +243,7 @@ func TestMacToldOf(t *testing.T) {
 	p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &h, Options{})
 	keys := filepath.Join(home, ".ssh/authorized_keys")
 	if !slices.Contains(p.Seatbelt.Unmade, keys) {
-		t.Errorf("not held: %q", p.Seatbelt.Unmade)
+		t.Errorf("not protected: %q", p.Seatbelt.Unmade)
 	}
 	before := p.Snapshot(&h)
 	if got := before.Changes(); len(got) > 0 {
@@ -253,7 +253,7 @@ func TestMacToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := before.Changes(); len(got) != 1 || got[0].Path != keys {
-		t.Errorf("told: %v", got)
+		t.Errorf("reported: %v", got)
 	}
 }
 
@@ -305,6 +305,6 @@ func TestMacGlobs(t *testing.T) {
 	unlistable := h
 	unlistable.ReadDir = func(string, int) ([]fs.DirEntry, error) { return nil, syscall.EIO }
 	if p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &unlistable, Options{}); p.Err(nil, false) == nil {
-		t.Error("what can't be found is taken for held")
+		t.Error("what can't be found counts as protected")
 	}
 }

@@ -58,7 +58,7 @@ func TestIncluded(t *testing.T) {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
 	}
 	if want := []string{"dir", "dir/x.cfg", "missing.cfg"}; !slices.Equal(got, want) {
-		t.Errorf("told of %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestUnreadConfig(t *testing.T) {
 		write(t, p.in+"/.git/config", config)
 		got := slices.ContainsFunc(p.mountPlan().Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect })
 		if got != want {
-			t.Errorf("%.100q: told: %v", config, got)
+			t.Errorf("%.100q: reported: %v", config, got)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestProtectedMissing(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing }) {
-		t.Error("no gap tells of what does not exist yet")
+		t.Error("no gap for what does not exist yet")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestWatched(t *testing.T) {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
 	if c := before.Changes(); len(c) != 1 || c[0].Path != p.in+"/zsbx-1" || !c[0].New {
-		t.Errorf("told of %v", c)
+		t.Errorf("reported %v", c)
 	}
 }
 

@@ -139,7 +139,8 @@ func TestSubmodules(t *testing.T) {
 }
 
 // TestContinued: when a rebase or a cherry-pick stops, git stores the merge program in a file,
-// and runs it when the user continues. With patches it has a file that it writes.
+// and runs it when the user continues. For patches it stores the name of a file that it then
+// writes.
 func TestContinued(t *testing.T) {
 	needLandlock(t, 1)
 	if _, err := exec.LookPath("git"); err != nil {

@@ -47,7 +47,7 @@ func TestWorktreeConfig(t *testing.T) {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
 	if c := before.Changes(); len(c) != 1 || !strings.HasSuffix(c[0].Path, "/wt/rebase-merge") {
-		t.Errorf("told of %v", c)
+		t.Errorf("reported %v", c)
 	}
 }
 
@@ -139,6 +139,6 @@ func TestPointersThroughLinks(t *testing.T) {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
 	}
 	if want := []string{"far", "git", "gone", "team"}; !slices.Equal(got, want) {
-		t.Errorf("told of %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }

@@ -28,7 +28,7 @@ func elsewhere(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if dir, err = filepath.EvalSymlinks(dir); err != nil || policy.Within(dir, "/tmp") || policy.Within(dir, "/var/tmp") {
-		t.Skipf("%s lies in a directory for temporary files", dir)
+		t.Skipf("%s is in a directory for temporary files", dir)
 	}
 	return dir
 }

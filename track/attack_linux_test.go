@@ -75,7 +75,7 @@ func attack(t *testing.T, o Options, name, end string) {
 	}
 	_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if n, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
-		t.Fatalf("%s: something of the session still holds the pipe: %d, %v", end, n, err)
+		t.Fatalf("%s: something of the session still has the pipe open: %d, %v", end, n, err)
 	}
 }
 

@@ -97,7 +97,7 @@ func playFullHost(args []string) {
 		}
 		_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 		if _, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
-			check(fmt.Errorf("something still holds the pipe: %w", err))
+			check(fmt.Errorf("something still has the pipe open: %w", err))
 		}
 		fmt.Println("all ended after", time.Since(began).Round(time.Millisecond))
 		r.Close()

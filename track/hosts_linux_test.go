@@ -275,7 +275,7 @@ func playBombHost(args []string) {
 		}
 		_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 		if _, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
-			check(fmt.Errorf("something still holds the pipe: %w", err))
+			check(fmt.Errorf("something still has the pipe open: %w", err))
 		}
 		r.Close()
 		t, err := proc.Snapshot()

@@ -201,7 +201,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	if unix.Kill(pid, 0) == nil {
 		s, err := procfs.Look(pid)
 		if err == nil && s.State != "Z" {
-			t.Errorf("it goes on: %+v", s)
+			t.Errorf("it keeps running: %+v", s)
 		}
 	}
 }

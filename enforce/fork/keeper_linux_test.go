@@ -148,7 +148,7 @@ func TestKeepAndReapSignal(t *testing.T) {
 		t.Fatalf("%+v, %v", ev, err)
 	}
 	if st, err := ReadKeeperState(state); err != nil || st.Phase != PhaseKept {
-		t.Errorf("the keeper told of the end, and its state is %+v, %v", st, err)
+		t.Errorf("the keeper reported the end, and its state is %+v, %v", st, err)
 	}
 	pid := strings.TrimSpace(out())
 	if !alive(t, pid) {
@@ -196,7 +196,7 @@ func TestKeeperIsSmall(t *testing.T) {
 	defer func() { p.Kill(); finish(t, p) }()
 	dir := fmt.Sprintf("/proc/%d", p.KeeperPid)
 	if os.Getuid() == 0 {
-		testkit.Eventually(t, "the keeper holds two descriptors", func() bool {
+		testkit.Eventually(t, "the keeper has two descriptors open", func() bool {
 			fds, err := os.ReadDir(dir + "/fd")
 			return err == nil && len(fds) == 2
 		})

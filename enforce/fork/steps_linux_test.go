@@ -103,7 +103,7 @@ func TestHold(t *testing.T) {
 	waitForEOF(t, other, "not held, while it runs")
 	var b [1]byte
 	if n, err := unix.Read(held, b[:]); err != unix.EAGAIN {
-		t.Errorf("held, while it runs: %d, %v", n, err)
+		t.Errorf("with Hold, while it runs: %d, %v", n, err)
 	}
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func TestSelfTestCatches(t *testing.T) {
 	}
 	for _, p := range proofs {
 		if p.Held && p.Name != "capabilities" && !strings.HasPrefix(p.Means, "refused") {
-			t.Errorf("%s is held by nothing: %s", p.Promise, p.Detail)
+			t.Errorf("nothing keeps %s: %s", p.Promise, p.Detail)
 		}
 	}
 }

@@ -259,6 +259,6 @@ func TestRemovedMeanwhile(t *testing.T) {
 	}
 	gone = 1000
 	if _, err := find(); err == nil {
-		t.Error("what can't be searched is passed over")
+		t.Error("what can't be searched is ignored")
 	}
 }

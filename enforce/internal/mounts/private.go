@@ -133,9 +133,9 @@ func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline"
 // OpensTerminals reports whether the baseline allows /dev/pts.
 func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
 
-// pids plans private process ids. If the policy asks for them but they can't be had, it returns
-// why. The namespace needs its own /proc, or /proc would show other processes. That has one
-// rule for all of it, so the policy must allow all of /proc or nothing in it.
+// pids plans private process ids. If the policy asks for them but that is impossible, it
+// returns why. The namespace needs its own /proc, or /proc would show other processes. That has
+// one rule for all of it, so the policy must allow all of /proc or nothing in it.
 func (q *Request) pids(mp *Plan) string {
 	if !q.Policy.Private.Pids.Is() || q.NoPids != "" {
 		return q.NoPids

@@ -91,7 +91,7 @@ func TestIndexAgain(t *testing.T) {
 		s := (&Audit{}).Snapshot(&host)
 		s.left = left
 		if told := s.newGitlinks(tree+"/index", tree); len(told) != want {
-			t.Errorf("with %d bytes left it told %v", left, told)
+			t.Errorf("with %d bytes left it reported %v", left, told)
 		}
 	}
 }

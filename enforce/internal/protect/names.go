@@ -63,7 +63,7 @@ var projectGroups = []projectGroup{
 	}},
 }
 
-// toldNames are files whose changes are only reported, since version control replaces them when
+// reportedNames are files whose changes are only reported, since version control replaces them when
 // it changes revisions. The first two tell rustup's shims where programs are. Mercurial's
 // .hgsub names nested repositories.
-var toldNames = []string{"rust-toolchain", "rust-toolchain.toml", ".hgsub"}
+var reportedNames = []string{"rust-toolchain", "rust-toolchain.toml", ".hgsub"}

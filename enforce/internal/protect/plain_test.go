@@ -100,7 +100,7 @@ func TestIndexBound(t *testing.T) {
 	for left, want := range map[int]bool{8: false, 5: false, 100: true} {
 		s := &Snapshot{host: &host, audit: &Audit{}, left: left}
 		if told := s.newGitlinks(index, tree); (len(told) == 0) != want {
-			t.Errorf("with %d bytes left it told %v", left, told)
+			t.Errorf("with %d bytes left it reported %v", left, told)
 		}
 		if got := plain(&host, dir, tree, &left); got != want {
 			t.Errorf("with %d bytes left plain is %v", left, got)
@@ -173,12 +173,12 @@ func TestOwnGitlink(t *testing.T) {
 	s := &Snapshot{host: &host, audit: &Audit{}, left: maxIndexes}
 	want := []Change{{Path: tree + "/vendor/lib1/.git", New: true}}
 	if told := s.newGitlinks(tree+"/.git/index", tree); !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v", told, want)
+		t.Errorf("reported %v, want %v", told, want)
 	}
 	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
 	left = nestedModules
 	if c.gitlinks(tree, c.links(tree+"/.git"), &left); left != nestedModules-2 {
-		t.Errorf("%d of %d gitlinks are left to be looked at", left, nestedModules)
+		t.Errorf("%d of %d gitlinks are left", left, nestedModules)
 	}
 }
 
@@ -227,6 +227,6 @@ func TestNear(t *testing.T) {
 		t.Logf("git: %v: %s", err, out)
 	}
 	if got := s.Changes(); !slices.Equal(got, want) {
-		t.Errorf("told: %v\nmade: %v", got, want)
+		t.Errorf("reported: %v\nmade: %v", got, want)
 	}
 }

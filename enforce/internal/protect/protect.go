@@ -151,7 +151,7 @@ func (c *protector) tree(dir string) {
 // project protects the files of a project by name. Patterns come last, since they can match any
 // number of files.
 func (c *protector) project(top *policy.Listing) {
-	names := append(make([]string, 0, 160), toldNames...) // enough for all
+	names := append(make([]string, 0, 160), reportedNames...) // enough for all
 	for _, many := range []bool{false, true} {
 		for _, g := range projectGroups {
 			for _, n := range g.names {
@@ -164,7 +164,7 @@ func (c *protector) project(top *policy.Listing) {
 	had := present(c.host, top, names)
 	c.out.Watch = append(c.out.Watch, Watched{Path: top.Dir, names: names, had: had})
 	for _, p := range had {
-		if slices.Contains(toldNames, path.Base(p)) {
+		if slices.Contains(reportedNames, path.Base(p)) {
 			c.watch(Watched{Path: p})
 		} else {
 			c.add(p, "")

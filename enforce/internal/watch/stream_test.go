@@ -88,7 +88,7 @@ func TestStreamFails(t *testing.T) {
 			return time.Since(begun) < logBegins
 		})
 	}
-	testkit.Eventually(t, "the reason is told", func() bool { // or so busy is the machine
+	testkit.Eventually(t, "the reason is reported", func() bool { // or so busy is the machine
 		err := newTestLog().Start(fakeLog(t, "echo log: Must be admin to run >&2; exit 77"))
 		return err != nil && err.Error() == "log stream did not begin: log: Must be admin to run"
 	})

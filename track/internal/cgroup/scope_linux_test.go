@@ -66,7 +66,7 @@ func TestBusOutside(t *testing.T) {
 	}
 }
 
-// TestBusSilent: of a message bus that does not answer it is said that time is over.
+// TestBusSilent: if a message bus does not answer, the error is the exceeded time limit.
 func TestBusSilent(t *testing.T) {
 	path := t.TempDir() + "/bus"
 	l, err := net.Listen("unix", path)
