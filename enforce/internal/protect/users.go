@@ -37,8 +37,8 @@ func (c *protector) users(r *policy.Resolved) {
 }
 
 // startup protects files in dir that the user's shells, git, editors and so on read when they
-// start. It uses the names that begin with which, without the prefix cut. It returns the
-// canonical path of dir, or "".
+// start. Of their names it uses those that begin with which, and strips the prefix cut. It
+// returns the canonical path of dir, or "".
 func (c *protector) startup(dir, which, cut string) string {
 	if !path.IsAbs(dir) {
 		return ""

@@ -83,8 +83,8 @@ func commonRules() []rule {
 }
 
 // namespaceRule refuses new user namespaces. In one, a process has root's access to parts of
-// the kernel where many bugs are. Containers lose nothing: they also need mounts, which
-// Landlock refuses anyway, and writes to /proc/self/uid_map.
+// the kernel where many bugs are. Containers would not work anyway: they also need mounts,
+// which Landlock refuses, and writes to /proc/self/uid_map.
 func namespaceRule(call string) rule {
 	const newUser = 0x10000000 // CLONE_NEWUSER
 	return rule{
@@ -141,11 +141,11 @@ func ownerRules(uid, gid uint32) []rule {
 	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
 }
 
-// openRules replace two rights of Landlock. Before ABI 5 it does not check ioctl(2) on
-// devices, and a file that is opened with access mode 3, for neither reading nor writing,
-// needs no other right: ioctl(2) alone reads disks, cameras and microphones. Before ABI 3 it
-// does not check truncate(2) and O_RDONLY with O_TRUNC, which empty a file. ftruncate(2)
-// needs a descriptor that is open for writing, and that open was checked.
+// openRules replace two rights that older versions of Landlock lack. Before ABI 5 Landlock does
+// not check ioctl(2) on devices. Opening a device with access mode 3, for neither reading nor
+// writing, needs no other right, and ioctl(2) alone can read disks, cameras and microphones.
+// Before ABI 3 Landlock does not check truncate(2) and O_RDONLY with O_TRUNC, which empty a
+// file. ftruncate(2) needs a descriptor that is open for writing, and that open was checked.
 func openRules(truncate bool) []rule {
 	const (
 		trunc   = 0o1000 // O_TRUNC
