@@ -16,11 +16,11 @@ var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
 	{"shells", "direnv, mise and Shadowenv run what is in them at a prompt; asdf's and proto's shims find programs through them", []string{
 		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
-		".config/mise/config.*toml", ".config/mise/mise.*toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
+		".config/mise/*.toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
 		".tool-versions", ".prototools", ".shadowenv.d",
 	}},
 	{"version control beside Git", "settings that name programs and hooks, and where more settings are, such as nested repositories; Git's own store inside Jujutsu's", []string{
-		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
+		".hg/hgrc*", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
 		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml",
 	}},
 	{"commit hooks", "what a commit runs, although it runs nothing else of the project", []string{
@@ -28,7 +28,7 @@ var projectGroups = []projectGroup{
 		"captainhook.json", "grumphp.yml", "hk*.pkl", ".config/hk*.pkl", ".gitlint",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
-		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", ".vscode/extensions", ".vscode/c_cpp_properties.json", "*.code-workspace",
+		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions*", ".vscode/c_cpp_properties.json", "*.code-workspace",
 	}},
 	{"JetBrains", "start-up tasks, file watchers, run configurations", []string{
 		".idea/workspace.xml", ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".idea/runConfigurations", ".run",
@@ -43,7 +43,7 @@ var projectGroups = []projectGroup{
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins", ".claude/launch.json",
 	}},
 	{"Cursor", "hooks, servers, permissions", []string{
-		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/sandbox.json", ".cursor/environment.json", ".cursor/worktrees.json",
+		".cursor/mcp.json", ".cursor/hooks*", ".cursor/cli.json", ".cursor/sandbox.json", ".cursor/environment.json", ".cursor/worktrees.json",
 	}},
 	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules", ".codex/environments", ".codex/agents"}},
 	{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
@@ -57,7 +57,7 @@ var projectGroups = []projectGroup{
 		".github/copilot", ".github/hooks", ".github/mcp.json", ".github/lsp.json", ".github/extensions", ".github/agents", ".github/skills", ".copilot/mcp-config.json",
 	}},
 	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions", []string{
-		".agents/skills", ".vibe", ".amazonq", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+		".agents/skills", ".agents/agents", ".agents/*.json", ".vibe", ".amazonq", ".grok", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
 		".amp/settings.json", ".amp/plugins", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".factory/commands", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},
