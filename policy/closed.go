@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -32,7 +33,8 @@ func (r *Resolved) ClosedTo(argv []string) string {
 	return ""
 }
 
-// settings returns the files that a Closed is about.
+// settings returns the files that a Closed is about. For one that git reads it returns those
+// that it includes (git-config(1), Includes), since git stops at one that it may not read.
 func (r *Resolved) settings(c *Closed) (files []string) {
 	if name, above := strings.CutPrefix(c.Path, "../"); above {
 		for dir := r.Dir; dir != "/"; {
@@ -42,8 +44,23 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 		return files
 	}
 	host := r.host.forPresets(r.env.Set)
-	if file := host.place(c.Path); file != "" {
-		files = append(files, file)
+	config := host.place(c.Path)
+	switch {
+	case config == "":
+		return nil
+	case !c.Includes || host.ReadFile == nil || !r.Allowed(config, Read).Allowed:
+		return []string{config}
+	}
+	text, _ := host.ReadFile(config)
+	settings, _ := gitconfig.Read(string(text))
+	host.Dir = path.Dir(config) // which what is relative counts from
+	for _, s := range settings {
+		if !s.Includes() {
+			continue // many a setting is empty, which is no path
+		}
+		if file := host.place(literal(s.Value)); file != "" {
+			files = append(files, file)
+		}
 	}
 	return files
 }

@@ -127,6 +127,7 @@ type CacheEntry struct {
 type Closed struct {
 	Path     string   // as in Rule.Path; "../x" is x in any directory above the working directory
 	Commands []string // base names of the programs that read it
+	Includes bool     // a configuration of git, which names others
 }
 
 // System replaces categories of the built-in baseline. A nil list keeps the

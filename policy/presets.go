@@ -100,9 +100,9 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		for _, k := range s.Keys {
 			p.FS.Cache = append(p.FS.Cache, CacheEntry{Name: k.Name, To: k.Entries[0], Copy: what == "copies"})
 		}
-	case what == "closed":
+	case kind == "closed":
 		for _, k := range s.Keys {
-			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries})
+			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
 		}
 	default:
 		return errors.New("no preset has that")
