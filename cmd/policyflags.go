@@ -122,7 +122,8 @@ func presetWords() []string {
 	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
-// given reports whether a flag was given. One that the command lacks, or a switch set to false, was not.
+// given reports whether a flag was given. A switch set to false was not, and neither was a
+// flag that the command lacks.
 func (o *policyFlags) given(flag string) bool {
 	f := o.fs.Lookup(flag)
 	return f != nil && f.Changed && f.Value.String() != "false"
