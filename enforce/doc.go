@@ -7,7 +7,8 @@
 // On Linux a Plan has one Landlock ruleset and one seccomp filter. The forked child applies
 // them to itself, never the calling process. On macOS it is a Seatbelt profile. NewPlan, the
 // tables of Landlock rights, the seccomp program and the profile's text are the same code on
-// every system and are tested everywhere. Only files named for a system call its kernel.
+// every system and are tested everywhere. Kernels are called only from files named for their
+// system.
 //
 // Nothing degrades silently: a Plan lists what it can't enforce as Gaps.
 //

@@ -35,9 +35,9 @@ func (j *image) prove() bool {
 // would return EPERM for that reason alone.
 var queueInfo = [32]int32{2: -1}
 
-// awaitGo waits until the caller is ready. It returns false if the caller is gone, so that no
-// command must be started. It keeps signals that come meanwhile for the command, including
-// those from the keyboard, which the terminal sends to this process, where they are blocked.
+// awaitGo waits until the caller is ready. It returns false if the caller is gone. Then no
+// command is started. It keeps signals that come meanwhile for the command, including those
+// from the keyboard, which the terminal sends to this process, where they are blocked.
 //
 //go:norace
 func (m *keeperMem) awaitGo() bool {
