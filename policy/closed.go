@@ -53,10 +53,10 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	}
 	text, _ := host.ReadFile(config)
 	settings, _ := gitconfig.Read(string(text))
-	host.Dir = path.Dir(config) // which what is relative counts from
+	host.Dir = path.Dir(config) // relative paths start there
 	for _, s := range settings {
 		if !s.Includes() {
-			continue // many a setting is empty, which is no path
+			continue // its value may be empty, which is not a path
 		}
 		if file := host.place(literal(s.Value)); file != "" {
 			files = append(files, file)

@@ -42,7 +42,7 @@ func TestDetect(t *testing.T) {
 		{"", "subdir", ""},
 		{"plain", "make", "cc go"},
 		{"plain/deep", "true", ""},        // no repository: only the directory itself counts
-		{"repo", "true", "git node rust"}, // what lies directly below counts, too
+		{"repo", "true", "git node rust"}, // what is directly below counts, too
 		{"mono", "true", "git go"},
 		{"hooks", "git commit", "git python"},
 		{"repo/web/src", "true", "git node rust"},

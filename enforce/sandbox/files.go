@@ -77,8 +77,8 @@ func (c *prepared) makeCacheLinks() {
 	defer root.Close()
 	for _, l := range r.CacheLinks {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools need it to exist
-		// The command gets no copy of what it may not read, nor a link to it, at which many
-		// tools would stop. To copy, a link that a command may have put there is not followed.
+		// The command gets no copy of what it may not read, and no link to it, at which many
+		// tools would stop. Copying follows no link that a command may have put there.
 		from := c.host.Follow(l.To)
 		open := r.Allowed(from.Path, policy.Read).Allowed
 		if !l.Copy {
