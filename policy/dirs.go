@@ -97,6 +97,9 @@ const projectCaches = "/zsbx-caches/"
 // has a separate one, which is a place of secrets, because its login is in it.
 func (h *Host) projectCache() string {
 	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
+	if h.agents != "" && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
+		base = h.place("~/.cache")
+	}
 	if !path.IsAbs(base) {
 		return ""
 	}
