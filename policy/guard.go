@@ -141,8 +141,8 @@ func (g *guard) refuse(p *Path) string {
 }
 
 // changeable reports whether a link may have been put there by a command (this one, or an
-// earlier one with the same rules) or by the project's authors. In the projects' own
-// caches only commands make links.
+// earlier one with the same rules) or by the project's authors. Any link in the projects'
+// own caches counts as a command's.
 func (g *guard) changeable(link string) bool {
 	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", projectCaches) {
 		return true

@@ -77,8 +77,8 @@ func (c *prepared) makeCacheLinks() {
 	defer root.Close()
 	for _, l := range r.CacheLinks {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools need it to exist
-		// The command gets no copy of what it may not read, and no link to it, at which many
-		// tools would stop. Copying follows no link that a command may have put there.
+		// The command gets neither a link to what it may not read, at which many tools fail, nor
+		// a copy of it. Copying follows no link that a command may have put there.
 		from := c.host.Follow(l.To)
 		open := r.Allowed(from.Path, policy.Read).Allowed
 		if !l.Copy {
@@ -193,8 +193,8 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 	return to, nil
 }
 
-// planted refuses a path through a link that a command may have put there, or that
-// another user has.
+// planted refuses a path through a link that a command, or another user, may have put
+// there.
 func (c *prepared) planted(p *policy.Path) error {
 	link, who := c.host.PlantedLink(p), "a command may have"
 	if link == "" && c.resolved != nil {
