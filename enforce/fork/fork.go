@@ -180,8 +180,8 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Errno }
 
 // Start starts c and returns once the command was executed. If a Step or the execution fails,
-// the error is a *StepError, and nothing was executed. It returns errors.ErrUnsupported on
-// macOS for Steps and a Keeper, and on other systems always.
+// the error is a *StepError, and nothing was executed. On macOS Steps and a Keeper cause
+// errors.ErrUnsupported.
 func Start(c *Command) (*Process, error) {
 	defer func() {
 		for _, f := range c.Cleanup {
@@ -196,8 +196,8 @@ func Start(c *Command) (*Process, error) {
 // caller is unchanged after a failure, except for its working directory, its descriptors 0 to 2
 // and what the Steps did to the whole process. Keeper, Limit and Forward have no effect.
 //
-// On macOS c needs a Sandbox, which confines the caller from then on, even after a failure. On
-// systems other than these two, Exec returns errors.ErrUnsupported.
+// On macOS c needs a Sandbox, without Steps. It confines the caller from then on, even after a
+// failure.
 func Exec(c *Command) error {
 	if c.Keeper != nil {
 		return errors.New("replacing the process: it can't have a keeper")

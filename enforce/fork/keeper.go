@@ -61,7 +61,7 @@ type KeeperState struct {
 	Magic      uint32 // KeeperMagic
 	Phase      Phase
 	CommandPid int32  // 0 after the command ended, and always with a PID namespace
-	WaitStatus uint32 // the command's, as from wait4(2); since PhaseKept
+	WaitStatus uint32 // the command's, as from wait4(2); set from PhaseKept on
 	Killed     uint32 // processes that ended by SIGKILL after the killing began
 	Method     uint32 // how it killed: MethodDomain, MethodCgroup, MethodSubtree
 	TimedOut   uint32 // 1 if the command was asked to end, by Command.Limit
@@ -78,7 +78,7 @@ const KeeperStateSize = 32
 const (
 	MethodDomain  = 1 << iota // kill(-1, SIGKILL) from inside the session's Landlock domain
 	MethodCgroup              // cgroup.kill
-	MethodSubtree             // kill(2) of the keeper's descendants, until none is left
+	MethodSubtree             // SIGKILL to each of the keeper's descendants, until none is left
 )
 
 // ErrNoDomain means that a keeper's Landlock domain has no effect. The command was not started.

@@ -119,8 +119,8 @@ func (m *keeperMem) sweep() {
 }
 
 // signalAll sends sig to everything below the keeper and returns how many it signalled. It
-// skips processes that have ended and, for SIGSTOP, stopped ones. It opens a pidfd first
-// (pidfd_open(2)), so that the number can't get another process meanwhile.
+// skips processes that have ended and, for SIGSTOP, stopped ones. It opens a pidfd
+// (pidfd_open(2)) before it looks, so that it signals the very process that it looked at.
 //
 //go:norace
 func (m *keeperMem) signalAll(sig uintptr) (count int) {
@@ -223,7 +223,7 @@ func number(b []byte) (n int) {
 func (j *image) leaveRest() {
 	if j.rest {
 		m := j.mem
-		m.conn, m.held, m.cgroupKill = -1, -1, -1 // closes them; only the keeper keeps the connection
+		m.conn, m.held, m.cgroupKill = -1, -1, -1 // closed below: the caller takes the connection's end for the keeper's
 		m.closeOthers(j.nofile)
 		rawClone(unix.CLONE_VM|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), j.mem.commandStack.top(), j.run, j, roleRest)
 	}
