@@ -52,8 +52,8 @@ var errNoKeeper = errors.New("is recorded as the session's keeper but is not one
 
 // openKeeper opens the keeper's process. It returns proc.ErrGone if there is none. A session
 // that is just starting may have no record yet, or a keeper that does not look like one yet, or
-// one whose command could not be executed before another is tried. Then openKeeper waits, but
-// not for ever, since the supervisor may have died at that moment.
+// a keeper that failed and will be replaced by another. Then openKeeper waits, but not for ever,
+// since the supervisor may have died at that moment.
 func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	for range 100 {
 		h, err = f.tryKeeper()

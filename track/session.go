@@ -174,7 +174,7 @@ func (s *Session) locate() error {
 // ID returns the session's id, a UUID.
 func (s *Session) ID() string { return s.record.ID }
 
-// Pid returns the command's first process, or 0 before Start.
+// Pid returns the pid of the command's first process, or 0 before Start.
 func (s *Session) Pid() int {
 	if s.process == nil {
 		return 0

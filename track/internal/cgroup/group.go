@@ -64,8 +64,8 @@ func dirsOf(file, mountinfo string) (dirs []string, _ error) {
 
 // Limits are for all processes of a session together. They are set on a control group of the
 // session (cgroups(7), version 2), whatever tracks it. The keeper is not in it. The zero value
-// has no limits. Only a confined command can't evade them: another one owns its group and can
-// lift them.
+// has no limits. They bind only a confined command: another one owns its group and can lift
+// them.
 type Limits struct {
 	Memory int64 // bytes, of which none go to swap; 0 for no limit
 	Pids   int64 // processes and threads at a time

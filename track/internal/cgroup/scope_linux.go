@@ -37,7 +37,7 @@ func userBus(ctx context.Context) (*dbus.Conn, error) {
 	}
 	c, err := dbus.Connect(addr, dbus.WithContext(ctx), dbus.WithAuth(dbus.AuthExternal(uid)))
 	if err != nil {
-		return nil, fmt.Errorf("the user's message bus: %w", cmp.Or(ctx.Err(), err)) // after which the connection is closed
+		return nil, fmt.Errorf("the user's message bus: %w", cmp.Or(ctx.Err(), err)) // when ctx ends, err only says that the connection is closed
 	}
 	var pid uint32
 	err = c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetConnectionUnixProcessID", 0, c.Names()[0]).Store(&pid)

@@ -135,7 +135,7 @@ func Open(id ID) (*Handle, error) {
 
 func (h *Handle) Close() { unix.Close(h.fd) }
 
-// ended reports whether the process exits within some milliseconds. A zombie has exited.
+// ended reports whether the process exits within wait milliseconds. A zombie has exited.
 func (h *Handle) ended(wait int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, wait)
 	if err != nil && !errors.Is(err, unix.EINTR) {
