@@ -23,8 +23,8 @@ func capabilityNames() []string {
 	}
 }
 
-// keptCapabilities returns the bits that the command may keep. CAP_KILL is one only if Landlock
-// or the broker keeps signals inside.
+// keptCapabilities returns the bits that the command may keep. CAP_KILL is one only if signals
+// are kept inside: by Landlock, a PID namespace or the broker.
 func keptCapabilities(signalsHeld bool) uint64 {
 	var keep uint64
 	for bit, name := range capabilityNames() {

@@ -169,8 +169,8 @@ func TestNoCapabilities(t *testing.T) {
 	}
 }
 
-// TestFileCapabilities: it does not get them from the program's file either, which in a new
-// user namespace would leave them to a process that had all.
+// TestFileCapabilities: a program with file capabilities gives it none either. The maker of a
+// user namespace has all, and exec keeps those that the file names.
 func TestFileCapabilities(t *testing.T) {
 	needMounts(t)
 	if os.Geteuid() == 0 {

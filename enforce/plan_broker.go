@@ -10,7 +10,7 @@ import (
 )
 
 // mediatesSockets reports whether the broker checks sockets: if it can, and if Landlock does
-// not. From ABI 9 on Landlock checks them without a cost.
+// not. From ABI 9 on Landlock checks them at no cost.
 func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }

@@ -19,7 +19,7 @@ type Policy struct {
 	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for policy.NetPorts
 
 	Peers   bool               // the broker answers connect(2) and listen(2)
-	Signals seccomp.SignalMode //
+	Signals seccomp.SignalMode // which signals the broker answers
 
 	// Capabilities are those that the command may have (capabilities(7)). The broker uses no
 	// others when it acts for the command.

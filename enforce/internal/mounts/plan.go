@@ -111,7 +111,7 @@ type Result struct {
 	Plan *Plan  // nil for no namespace
 	None string // why there is no namespace
 
-	Metadata string // why the metadata of files outside stay open despite the plan, or ""
+	Metadata string // why the metadata of files outside stays open despite the plan, or ""
 	IPC      string // why System V IPC and /dev/shm are shared, or ""
 	Home     string // why there is no private home although the policy asks for it, or ""
 	Pids     string // why there are no private process ids although the policy asks for them, or ""

@@ -74,7 +74,7 @@ func (q *Request) private(mp *Plan) (shares string) {
 	}
 	mp.IPC = q.NoIPC == ""
 	if policy.Within(q.Policy.TempDir, ShmDir) {
-		return cmp.Or(q.NoIPC, "the temporary directory lies in "+ShmDir)
+		return cmp.Or(q.NoIPC, "the temporary directory is in "+ShmDir)
 	}
 	q.ofBaseline(mp, PrivateDir{Path: ShmDir, Kind: tmpfs, Size: 50})
 	return q.NoIPC
@@ -134,8 +134,8 @@ func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline"
 func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
 
 // pids plans private process ids. If the policy asks for them but that is impossible, it
-// returns why. The namespace needs its own /proc, or /proc would show other processes. That has
-// one rule for all of it, so the policy must allow all of /proc or nothing in it.
+// returns why. The namespace needs its own /proc, or /proc would show other processes. One rule
+// is for all of the new /proc, so the policy must allow all of /proc or nothing in it.
 func (q *Request) pids(mp *Plan) string {
 	if !q.Policy.Private.Pids.Is() || q.NoPids != "" {
 		return q.NoPids

@@ -122,7 +122,7 @@ type state struct {
 	entries string // of a writable directory
 }
 
-// maxWatchedEntries is how many entries of a directory are compared.
+// maxWatchedEntries is how many entries of a directory are looked at.
 const maxWatchedEntries = 100
 
 func (s *Snapshot) state(w *Watched) state {

@@ -115,8 +115,9 @@ func indexed(file string, left *int) (out []string) {
 const gitlinkMode, sharedIndex = "\x00\x00\xe0\x00", "link"
 
 // mayLink reports whether a piece of an index has either of them. Many file names contain
-// "link", but after sharedIndex comes its size, which begins with a byte that no usual name
-// has. For gitlinkMode it searches for the third byte, which is the rarest.
+// "link", but few end in it. After sharedIndex comes its size, whose first byte is too small
+// for a character of a name. For gitlinkMode it searches for the third byte, which is the
+// rarest.
 func mayLink(b []byte) bool {
 	for rest, found := b, true; found; {
 		if _, rest, found = bytes.Cut(rest, []byte(sharedIndex)); len(rest) > 0 && rest[0] < ' ' {

@@ -63,7 +63,7 @@ var projectGroups = []projectGroup{
 	}},
 }
 
-// reportedNames are files whose changes are only reported, since version control replaces them when
-// it changes revisions. The first five tell the shims of rustup, jenv, plenv and older rbenv
-// where programs are. Mercurial's .hgsub names nested repositories.
+// reportedNames are files whose changes are only reported, since version control replaces them
+// when it changes revisions. The first five tell the shims of rustup, jenv, plenv and older
+// rbenv where programs are. Mercurial's .hgsub names nested repositories.
 var reportedNames = []string{"rust-toolchain", "rust-toolchain.toml", ".java-version", ".perl-version", ".ruby-version", ".hgsub"}

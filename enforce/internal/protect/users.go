@@ -9,7 +9,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// users protects the user's files in every writable tree that a rule of the user asks for.
+// users protects the user's files: those in writable trees, except trees that only the baseline
+// or a preset opens, and the start-up files.
 func (c *protector) users(r *policy.Resolved) {
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {

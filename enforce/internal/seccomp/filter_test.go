@@ -137,8 +137,7 @@ func TestFilterArchitectures(t *testing.T) {
 // ignores.
 const high = 0xdead_beef_0000_0000
 
-// said is a call and a filter's answer. signalsIn returns the signal mode of these tests'
-// filters.
+// signalsIn returns the signal mode of these tests' filters.
 func signalsIn(abi int) SignalMode {
 	switch abi {
 	case 2:
@@ -149,6 +148,7 @@ func signalsIn(abi int) SignalMode {
 	return SignalsKernel
 }
 
+// said is a call and a filter's answer.
 type said struct {
 	filter string
 	call   string

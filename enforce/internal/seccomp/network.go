@@ -28,8 +28,8 @@ func allowNetlink(protocols ...uint32) []clause {
 	return append(out, clause{[]test{{arg: 0, is: AfNetlink}}, RefuseEPROTONOSUPPORT})
 }
 
-// openNetworkRules allow the internet and refuse all other families except AF_UNIX: vsock,
-// packet, Bluetooth, the kernel's cryptography and so on.
+// openNetworkRules allow the internet, AF_UNIX and two protocols of AF_NETLINK. They refuse all
+// other families: vsock, packet, Bluetooth, the kernel's cryptography and so on.
 func openNetworkRules(unixSockets []clause) []rule {
 	clauses := append(unixSockets,
 		clause{[]test{{arg: 0, is: AfInet}}, ActAllow},
