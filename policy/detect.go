@@ -119,8 +119,9 @@ func (h *Host) searchPath() []string {
 	return dirs
 }
 
-// maxBelow is how many directories below the working directory are looked at.
-const maxBelow = 32
+// maxBelow is how many directories below the working directory are looked at, and maxInBelow
+// how many entries of each: all of a large tree would take longer than the rest of a start.
+const maxBelow, maxInBelow = 32, 64
 
 // projectDirs returns the working directory and, if it is in a git repository, the
 // directories above it up to the one with .git, and those directly below it.
@@ -139,7 +140,7 @@ func (h *Host) projectDirs() []*Listing {
 		}
 		for _, e := range all[0].Entries {
 			if e.IsDir() && e.Name()[0] != '.' && len(all) <= maxBelow {
-				all = append(all, List(h, path.Join(h.Dir, e.Name())))
+				all = append(all, list(h, path.Join(h.Dir, e.Name()), maxInBelow))
 			}
 		}
 		break

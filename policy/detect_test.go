@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +100,26 @@ func TestDetectLooksOnly(t *testing.T) {
 	h.ReadDir = nil
 	if got := Detect(h, []string{"true"}, true); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "rust" }) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestDetectBound checks that a large tree does not make a start slow.
+func TestDetectBound(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, ".git")
+	for i := range 100 {
+		h.mkdirs(t, fmt.Sprintf("d%d", i))
+	}
+	read, asked := h.ReadDir, 0
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+		if n < 0 {
+			t.Errorf("all of %s", p)
+		}
+		asked += n
+		return read(p, n)
+	}
+	if Detect(h, []string{"true"}, true); asked > MaxListed+1+maxBelow*maxInBelow {
+		t.Errorf("%d entries", asked)
 	}
 }
 
