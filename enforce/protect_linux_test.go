@@ -36,6 +36,8 @@ func repository(t *testing.T) *place {
 	gitDir(t, p.in+"/.git/modules/libs/foo")
 	write(t, p.in+"/libs/foo/.git", "gitdir: ../../.git/modules/libs/foo\n")
 	gitDir(t, p.in+"/nested/.git")
+	write(t, p.in+"/.git/lazygit.yml", "x\n")
+	write(t, p.in+"/.git/glab-cli/config.yml", "x\n")
 	write(t, p.in+"/.envrc", "echo\n")
 	write(t, p.in+"/.vscode/tasks.json", "{}\n")
 	write(t, p.in+"/.vscode/other.json", "{}\n")
@@ -76,6 +78,9 @@ func TestProtected(t *testing.T) {
 		{"a nested repository's hook", `echo x >nested/.git/hooks/pre-commit`},
 		{"a nested repository's configuration", `echo x >>nested/.git/config`},
 		{"a nested git directory renamed", `mv nested/.git nested/g`},
+		{"lazygit's settings", `echo evil >>.git/lazygit.yml`},
+		{"glab's settings", `echo evil >>.git/glab-cli/config.yml`},
+		{"glab's settings by rename", `echo evil >g && mv g .git/glab-cli/config.yml`},
 		{"a direnv file", `echo evil >>.envrc`},
 		{"a direnv file by rename", `echo evil >e && mv e .envrc`},
 		{"an editor's tasks", `echo evil >.vscode/tasks.json`},
