@@ -21,7 +21,7 @@ const (
 	UserNS     Feature = "userns"     // user, mount and PID namespaces; root makes the last two without the first
 	Cgroup     Feature = "cgroup"     // a control group, version 2, below which groups can be made
 	TinyScheme Feature = "tinyscheme" // a program of that name
-	Seatbelt   Feature = "seatbelt"   // macOS, outside of any sandbox
+	Seatbelt   Feature = "seatbelt"   // macOS, outside any sandbox
 )
 
 // LandlockABI is the version that the feature Landlock means: the first one that keeps
@@ -111,8 +111,8 @@ func Stays(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Update is the flag -update, which writes a package's golden files anew.
-var Update = flag.Bool("update", false, "write the golden files of this package anew")
+// Update is the flag -update, which rewrites a package's golden files.
+var Update = flag.Bool("update", false, "rewrite the golden files of this package")
 
 // Golden compares text with a file of the package's testdata.
 func Golden(t *testing.T, name, got string) {
@@ -128,6 +128,6 @@ func Golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what it was; go test -update writes it anew\ngot:\n%s", file, got)
+		t.Errorf("%s has changed; go test -update rewrites it\ngot:\n%s", file, got)
 	}
 }
