@@ -207,7 +207,7 @@ func canary(t testing.TB) (check func()) {
 		t.Helper()
 		select {
 		case <-ended:
-			t.Fatal("a process outside of the session was killed")
+			t.Fatal("a process outside the session was killed")
 		default:
 		}
 	}

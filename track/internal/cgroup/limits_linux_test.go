@@ -27,7 +27,7 @@ func TestLimitFiles(t *testing.T) {
 	g := fakeGroup(t, map[string]string{"memory.max": "max\n", "pids.max": "max\n", "cpu.max": "max 100000\n"})
 	all := Limits{Memory: 1 << 20, Pids: 7, CPU: 1500}
 	if err := g.limited(all); err == nil {
-		t.Error("no limits are taken for some")
+		t.Error("no error without limits")
 	}
 	if err := g.Limit(all); err != nil {
 		t.Fatal(err)
