@@ -65,7 +65,7 @@ func TestOwnFiles(t *testing.T) {
 	bothWays(t, func(t *testing.T, mounts bool) {
 		for _, a := range []breach{
 			{"the policy", `echo x >>.config/zsbx/policy.toml`},
-			{"the policy, where it lies", `echo x >>dot/config/zsbx/policy.toml`},
+			{"the policy behind the link", `echo x >>dot/config/zsbx/policy.toml`},
 			{"the policy emptied", `truncate -s 0 .config/zsbx/policy.toml`},
 			{"the policy removed", `rm -f .config/zsbx/policy.toml && ! test -e .config/zsbx/policy.toml`},
 			{"the policy replaced", `echo x >n && mv n .config/zsbx/policy.toml`},

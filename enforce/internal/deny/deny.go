@@ -199,7 +199,7 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 		case err != nil:
 			return err.Error()
 		case len(d.out.Masks) >= maxMasks:
-			return fmt.Sprintf("it names more than %d files", maxMasks)
+			return fmt.Sprintf("it matches more than %d files", maxMasks)
 		}
 		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: st.Mode.Type(), ID: st.ID, Origin: h.by.Deny.Origin})
 		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed

@@ -146,7 +146,7 @@ func (q *Request) pids(mp *Plan) string {
 		case t.Path == procDir && !t.ListOnly, policy.Within(procDir, t.Path):
 			access |= t.Access & policy.Read
 		case policy.Within(t.Path, procDir):
-			return fmt.Sprintf("of %s a part is allowed (%s), or denied", procDir, t.Path)
+			return fmt.Sprintf("the policy treats parts of %s differently, such as %s", procDir, t.Path)
 		}
 	}
 	mp.Pids = true

@@ -28,8 +28,8 @@ func nasty() []string {
 	}
 }
 
-// FuzzQuote: what the quoter accepts reads back as itself, and it refuses
-// nothing but control characters and what is no text.
+// FuzzQuote: what Quote accepts reads back as itself. It refuses only control characters and
+// invalid UTF-8.
 func FuzzQuote(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s)
