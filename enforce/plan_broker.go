@@ -76,7 +76,7 @@ func (p *Plan) orSupervisor() string {
 	if p.Caps.SeccompNotifyReason == "" {
 		return ""
 	}
-	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
+	return ", or seccomp with a broker: " + p.Caps.SeccompNotifyReason
 }
 
 // SignalMode returns which signals the broker has to answer on a machine.

@@ -34,7 +34,7 @@ func (p *Plan) Explains() string {
 	case p.Caps.OS == "macos":
 		return "Seatbelt is needed, which logs what it refuses"
 	}
-	return "a supervisor is needed to see what the command does: " + cmp.Or(p.Caps.SeccompReason, p.Caps.SeccompNotifyReason, "none was asked for")
+	return "a broker is needed to see what the command does: " + cmp.Or(p.Caps.SeccompReason, p.Caps.SeccompNotifyReason, "none was asked for")
 }
 
 // Refusals returns what was recorded so far about the last command that the plan confined, if

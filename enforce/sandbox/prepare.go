@@ -213,7 +213,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		c.plan.Seatbelt.External = c.o.SandboxExec
 	}
 	if why := c.plan.Explains(); c.o.Explain && why != "" && c.plan.Caps.Err == nil {
-		return &Error{Code: CodeFailed, Err: fmt.Errorf("what the command is refused can't be seen here: %s", why)}
+		return &Error{Code: CodeFailed, Err: fmt.Errorf("what the command is refused can't be recorded here: %s", why)}
 	}
 	return c.plan.Caps.Err
 }

@@ -75,7 +75,7 @@ func (w *World) call(a *Act) Answer {
 	switch got := w.Filter.Answer(a.Name, a.Args); got {
 	case "allowed", "success, without effect":
 		return allowed()
-	case "decided by the supervisor":
+	case "decided by the broker":
 		return Answer{Verdict: Undecided, By: Broker}
 	default:
 		return w.RefusedCall(a.Name, got)

@@ -7,7 +7,7 @@ func networkAnswers() []said {
 		raw      = 3
 		cloexec  = 0o2000000
 		nonblock = 0o4000
-		notify   = "decided by the supervisor"
+		notify   = "decided by the broker"
 	)
 	return []said{
 		{"open/11", "socket", []uint64{AfInet, stream, 262}, "allowed"},
@@ -102,7 +102,7 @@ func otherAnswers() []said {
 		{"open/11", "fcntl", []uint64{3, 10, high}, "allowed"},
 		{"open/11", "fcntl", []uint64{3, 4, 0o24000}, "EPERM"},
 		{"open/11", "fcntl", []uint64{3, 4, 0o4000}, "allowed"},
-		{"open/2", "fcntl", []uint64{3, 8, pid}, "decided by the supervisor"},
+		{"open/2", "fcntl", []uint64{3, 8, pid}, "decided by the broker"},
 		{"open/2", "fcntl", []uint64{3, 8, high}, "allowed"},
 		{"open/11", "ioctl", []uint64{3, 0x8901 | high, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x8902, ptr}, "EPERM"},
@@ -122,23 +122,23 @@ func otherAnswers() []said {
 		{"open/7", "seccomp", []uint64{1, 4, ptr}, "allowed"},
 		{"open/7", "seccomp", []uint64{2, 8, ptr}, "allowed"},
 		{"open/11", "kill", []uint64{pid, 0}, "allowed"},
-		{"open/7", "kill", []uint64{pid, 0}, "decided by the supervisor"},
-		{"open/7", "kill", []uint64{pid | high, high}, "decided by the supervisor"},
+		{"open/7", "kill", []uint64{pid, 0}, "decided by the broker"},
+		{"open/7", "kill", []uint64{pid | high, high}, "decided by the broker"},
 		{"open/7", "kill", []uint64{0xffffffff | high, 0}, "allowed"},
-		{"open/7", "kill", []uint64{0xffffed99, 0}, "decided by the supervisor"},
+		{"open/7", "kill", []uint64{0xffffed99, 0}, "decided by the broker"},
 		{"open/7", "kill", []uint64{pid, 9}, "allowed"},
-		{"open/7", "tgkill", []uint64{pid, pid, high}, "decided by the supervisor"},
-		{"open/7", "tkill", []uint64{pid, 0}, "decided by the supervisor"},
-		{"open/7", "pidfd_send_signal", []uint64{3, 0}, "decided by the supervisor"},
+		{"open/7", "tgkill", []uint64{pid, pid, high}, "decided by the broker"},
+		{"open/7", "tkill", []uint64{pid, 0}, "decided by the broker"},
+		{"open/7", "pidfd_send_signal", []uint64{3, 0}, "decided by the broker"},
 		{"open/7", "pidfd_send_signal", []uint64{0xffffd8ef, 0}, "allowed"},
 		{"open/7", "rt_sigqueueinfo", []uint64{pid, 0}, "allowed"},
 		{"open/2", "kill", []uint64{pid, 0}, "allowed"},
-		{"open/2", "kill", []uint64{0, 15}, "decided by the supervisor"},
-		{"open/2", "kill", []uint64{pid, 9 | high}, "decided by the supervisor"},
-		{"open/2", "rt_sigqueueinfo", []uint64{pid, 9, ptr}, "decided by the supervisor"},
-		{"open/2", "rt_tgsigqueueinfo", []uint64{pid, pid, 9, ptr}, "decided by the supervisor"},
-		{"open/2", "tgkill", []uint64{pid, pid, 9}, "decided by the supervisor"},
-		{"open/2", "pidfd_send_signal", []uint64{3, 9}, "decided by the supervisor"},
+		{"open/2", "kill", []uint64{0, 15}, "decided by the broker"},
+		{"open/2", "kill", []uint64{pid, 9 | high}, "decided by the broker"},
+		{"open/2", "rt_sigqueueinfo", []uint64{pid, 9, ptr}, "decided by the broker"},
+		{"open/2", "rt_tgsigqueueinfo", []uint64{pid, pid, 9, ptr}, "decided by the broker"},
+		{"open/2", "tgkill", []uint64{pid, pid, 9}, "decided by the broker"},
+		{"open/2", "pidfd_send_signal", []uint64{3, 9}, "decided by the broker"},
 		{"open/11", "fchown", []uint64{3, 1000, 100}, "allowed"},
 		{"open/11", "fchown", []uint64{3, 1000 | high, 0xffffffff}, "allowed"},
 		{"open/11", "fchown", []uint64{3, 0xffffffff | high, 100}, "allowed"},

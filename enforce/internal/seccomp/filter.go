@@ -17,7 +17,7 @@ type Filter struct {
 }
 
 // Answer returns what the filter answers to a system call with these arguments: "allowed", an
-// error such as "EPERM", or "decided by the supervisor".
+// error such as "EPERM", or "decided by the broker".
 func (f *Filter) Answer(call string, args [6]uint64) string { return actionName(f.decide(call, args)) }
 
 // decide returns the answer by the rules. The program gives the same.
@@ -83,7 +83,7 @@ const (
 // actionName returns an answer as programs see it.
 func actionName(action uint32) string {
 	return cmp.Or(map[uint32]string{
-		ActAllow: "allowed", ActKill: "killed", actNotify: "decided by the supervisor", pretendSuccess: "success, without effect",
+		ActAllow: "allowed", ActKill: "killed", actNotify: "decided by the broker", pretendSuccess: "success, without effect",
 		RefuseEPERM: "EPERM", RefuseEACCES: "EACCES", refuseEBUSY: "EBUSY", RefuseENOSYS: "ENOSYS", RefuseENOPROTOOPT: "ENOPROTOOPT",
 		RefuseEPROTONOSUPPORT: "EPROTONOSUPPORT", refuseESOCKTNOSUPPORT: "ESOCKTNOSUPPORT", RefuseEOPNOTSUPP: "EOPNOTSUPP", RefuseEAFNOSUPPORT: "EAFNOSUPPORT",
 	}[action], "?")
