@@ -96,9 +96,9 @@ const projectCaches = "/zsbx-caches/"
 // name is made from the working directory's, so no other project has it. A coding agent
 // has a separate one, which is a place of secrets, because its login is in it.
 func (h *Host) projectCache() string {
-	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
-	if h.agents != "" && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
-		base = h.place("~/.cache")
+	base, usual := h.place("${XDG_CACHE_HOME:-~/.cache}"), h.place("~/.cache")
+	if h.agents != "" && base != usual && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
+		base = usual
 	}
 	if !path.IsAbs(base) {
 		return ""
