@@ -49,12 +49,17 @@ func (c *protector) startup(dir, which, cut string) string {
 		return ""
 	}
 	there, all := policy.List(c.host, real), c.writable(real)
+	config := &policy.Listing{} // may have any file
+	if !all && slices.ContainsFunc(there.Entries, func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }) {
+		config = policy.List(c.host, path.Join(real, ".config"))
+	}
 	for _, name := range policy.StartupFiles() {
 		if !strings.HasPrefix(name, which) {
 			continue
 		}
 		name = strings.TrimPrefix(name, cut)
-		if !all && there.Lacks(name) {
+		below, in := strings.CutPrefix(name, ".config/")
+		if !all && there.Lacks(name) || in && config.Lacks(below) {
 			continue
 		}
 		if p := path.Join(real, name); c.writable(p) {
