@@ -18,6 +18,18 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
+// makeMissing makes what the policy asks for. New directories change what it means.
+func (c *prepared) makeMissing() error {
+	made, err := c.makeDirs()
+	if err == nil && made {
+		err = c.resolve()
+	}
+	if err == nil {
+		c.makeCacheLinks()
+	}
+	return err
+}
+
 // makeDirs makes the directories that presets, policies and --create-missing ask for, and
 // reports whether it made any: Landlock can allow only what exists, and a tool that can't
 // make its cache fails. It is an error if one that the command line names can't be made,

@@ -26,7 +26,8 @@ type prepared struct {
 	temp   *tempdir.Dir
 
 	resolved *policy.Resolved // nil for a command that is only tracked
-	plan     *enforce.Plan    // likewise
+	links    policy.Errors    // warnings about where rules lead by links
+	plan     *enforce.Plan    // like resolved
 	limits   policy.Limits
 	bounds   track.Limits // those of limits that a control group enforces
 	log      *auditor     // nil where the policy asks for no audit log
@@ -39,19 +40,34 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = c.resolve(); err == nil {
-		err = c.checkLinks()
-	}
-	if err == nil {
+	err = c.planWith(func() error {
 		c.resolved.AssumeMade(func(p *policy.Path) bool {
 			return c.planted(p) == nil && safepath.MayMakeDir(p.Path, p.Rule.Origin.BuiltIn())
 		})
-		err = c.replan(o.caps(c.host.OS))
-	}
+		return nil
+	})
 	if e := c.temp.Remove(); err == nil {
 		err = e
 	}
 	return c.plan, err
+}
+
+// planWith makes a plan from the policy, for what is there after make.
+func (c *prepared) planWith(make func() error) error {
+	err := c.resolve()
+	if err == nil {
+		err = make()
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range c.links {
+		c.warn(Warning{Text: w.Error()})
+	}
+	if err := c.openLog(); err != nil {
+		return err
+	}
+	return c.replan(c.o.caps(c.host.OS))
 }
 
 // caps returns what this machine can do, or what another system is assumed to do.
@@ -117,62 +133,38 @@ func (c *prepared) prepare() error {
 		}
 		return c.o.acceptGaps(c.warn, []enforce.Gap{enforce.OrphansGap()})
 	}
-	if err := c.resolve(); err != nil {
-		return err
-	}
-	if _, err := c.resolved.EscapingLinks(); err != nil {
-		return coded(err)
-	}
-	made, err := c.makeDirs()
-	if err == nil && made {
-		err = c.resolve()
-	}
-	if err == nil {
-		c.makeCacheLinks()
-		err = c.checkLinks()
-	}
-	if err == nil {
-		err = c.replan(c.o.caps(c.host.OS))
-	}
+	err := c.planWith(c.makeMissing)
 	if err == nil {
 		err = c.o.acceptGaps(c.warn, c.plan.Gaps)
 	}
-	if err == nil {
-		for _, w := range c.resolved.Warnings {
-			c.warn(Warning{Text: w.Error(), Hint: w.Hint})
-		}
-		if why := c.plan.Unnamed(); why != "" {
-			c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
-		}
-		c.warn(Warning{Text: c.plan.StillWritable()})
-		c.warn(Warning{Text: c.resolved.Spared(!leavesOpen(c.plan.Gaps))})
-		c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
+	if err != nil {
+		return err
 	}
-	return err
+	for _, w := range c.resolved.Warnings {
+		c.warn(Warning{Text: w.Error(), Hint: w.Hint})
+	}
+	if why := c.plan.Unnamed(); why != "" {
+		c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
+	}
+	c.warn(Warning{Text: c.plan.StillWritable()})
+	c.warn(Warning{Text: c.resolved.Spared(!leavesOpen(c.plan.Gaps))})
+	c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
+	return nil
 }
 
-// resolve finds out what the policy means on this machine, and checks its limits.
+// resolve finds out what the policy means on this machine, refuses links that lead out of
+// the project, and checks the limits.
 func (c *prepared) resolve() error {
 	host, short := enforce.Noted(&c.host)
 	r, err := c.policy.Resolve(*host)
 	if unknown := short(); unknown != nil {
 		return unknown
 	}
+	if err == nil {
+		c.links, err = r.EscapingLinks()
+	}
 	c.resolved, c.limits = r, c.policy.LimitsOn(c.host.OS)
 	return errors.Join(coded(err), c.o.checkLimits(c.limits))
-}
-
-// checkLinks refuses links that lead out of the project, and warns of others. It checks
-// links to the audit log, too.
-func (c *prepared) checkLinks() error {
-	warnings, err := c.resolved.EscapingLinks()
-	for _, w := range warnings {
-		c.warn(Warning{Text: w.Error()})
-	}
-	if err != nil {
-		return coded(err)
-	}
-	return c.openLog()
 }
 
 // checkLimits refuses limits that could not be enforced. A command that replaces this
