@@ -261,7 +261,7 @@ func TestMacNestedInside(t *testing.T) {
 		t.Fatal("the sandbox around this test goes unseen")
 	}
 	_, err := fork.Start(&fork.Command{Path: "/usr/bin/true", Args: []string{"true"}, Sandbox: &fork.Sandbox{Profile: "(version 1)(allow default)"}})
-	if err == nil || !strings.Contains(err.Error(), "already running in a sandbox") {
+	if err == nil || !strings.Contains(err.Error(), "in a sandbox already") {
 		t.Fatal(err)
 	}
 	t.Log("refused as it should be")

@@ -12,21 +12,10 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-func probe(Options) caps {
-	c := caps{os: runtime.GOOS}
-	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
-	case libsystem.Allowed:
-	case libsystem.Denied:
-		c.noSeatbelt = "this process runs in a sandbox already, and macOS can't nest them"
-	default:
-		c.noSeatbelt = "sandbox_check gives no answer"
-	}
-	return c
-}
+func probe(Options) caps { return caps{os: runtime.GOOS, noSeatbelt: fork.NoSandbox()} }
 
 func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
 

@@ -86,6 +86,17 @@ func closeOthers() error {
 	return nil
 }
 
+// NoSandbox returns why this process can't get a Sandbox, or "". Only macOS has it.
+func NoSandbox() string {
+	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
+	case libsystem.Allowed:
+		return ""
+	case libsystem.Denied:
+		return "this process runs in a sandbox already, and macOS can't nest them"
+	}
+	return "sandbox_check gives no answer"
+}
+
 // confine applies the profile and proves that it works. Otherwise two kinds of mistake would
 // not be noticed before the session must be reaped: a profile with another meaning, and a call
 // with its arguments in the wrong place.
@@ -93,14 +104,13 @@ func confine(b *Sandbox) error {
 	if b.Profile == "" {
 		return nil
 	}
-	me := os.Getpid()
-	if libsystem.SandboxCheck(me, "", libsystem.FilterNone, "") == libsystem.Denied {
-		return errors.New("already running in a sandbox: macOS can't nest them")
+	if why := NoSandbox(); why != "" {
+		return errors.New(why)
 	}
 	if err := libsystem.SandboxInit(b.Profile); err != nil {
 		return fmt.Errorf("macOS refused the profile: %w", err)
 	}
-	n := fingerprint.Name(b.Session)
+	me, n := os.Getpid(), fingerprint.Name(b.Session)
 	names := [2]int{
 		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".allow"),
 		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".deny"),
