@@ -144,10 +144,14 @@ func (w *walker) look(dir, full string) (seen, error) {
 }
 
 // Remembering returns a copy of the Host whose RealPath and Trail look at each name only
-// once. It is for a moment in which nothing should change.
+// once, and not at those that h remembers. It is for a moment in which nothing should
+// change.
 func (h *Host) Remembering() *Host {
 	c := *h
 	c.walker = newWalker(&c, 16)
+	if h.walker != nil {
+		c.walker.seen = h.walker.seen
+	}
 	return &c
 }
 

@@ -196,10 +196,11 @@ func (o *Options) checkLimits(l policy.Limits) error {
 
 // replan decides what is enforced on a machine that can do what caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
-	opts := c.selfFiles(caps.MountNS)
+	host := c.host.Remembering()
+	opts := c.selfFiles(host, caps.MountNS)
 	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
 	opts.NoLimits = c.bound()
-	c.plan = enforce.NewPlan(c.resolved, caps, &c.host, opts)
+	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)
 	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec

@@ -60,15 +60,15 @@ func homes(h *policy.Host) []string {
 // The second choice for sessions is a place in the directory for temporary files. It
 // is protected only with mounts, as otherwise nothing new could be made in that
 // directory. Without mounts, changes are reported.
-func (c *prepared) selfFiles(mounts bool) (self enforce.Options) {
+func (c *prepared) selfFiles(host *policy.Host, mounts bool) (self enforce.Options) {
 	r := c.resolved
-	host := c.host.Remembering()
 	dirs := selfDirs(&c.host)
 	if c.log != nil {
 		dirs = append(dirs, selfDir{path: c.log.Dir.Value, hidden: true})
 	}
 	for _, d := range dirs {
-		if d.temp && isForeignLink(d.path) {
+		real, links, _, err := host.Trail(d.path)
+		if d.temp && len(links) > 0 && isForeignLink(d.path) {
 			continue // sessions are not looked for behind a link there
 		}
 		if d.temp && !mounts {
@@ -81,10 +81,11 @@ func (c *prepared) selfFiles(mounts bool) (self enforce.Options) {
 		if d.hidden {
 			access |= policy.Read
 		}
-		real, links, _, err := host.Trail(d.path)
 		reached := slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) })
 		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(&policy.Path{Path: real, Links: links}) == "" {
-			if err := makeSelf(&c.host, real); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			err := makeSelf(&c.host, real)
+			*host = *c.host.Remembering() // anew
+			if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 				continue
 			}
 		}
