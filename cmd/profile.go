@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,8 +92,8 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 		},
 		"env": map[string]any{"passed": envNames(r), "left_out": r.EnvDrop},
 		"limits": jsonLimits{
-			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
-			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
+			TimeoutSeconds: time.Duration(r.Limits.Timeout.Value).Seconds(), MaxOutputBytes: r.Limits.MaxOutput.Value,
+			MemoryBytes: r.Limits.Memory.Value, Pids: r.Limits.Pids.Value, CPU: float64(r.Limits.CPU.Value) / units.Processor,
 		},
 		"guard": each(r.Guard.Lists, name), "layers": plan.Layers(), "gaps": plan.Gaps,
 	}

@@ -92,7 +92,7 @@ func TestFlagPolicy(t *testing.T) {
 	if p.Env.Mode.Value != policy.EnvVars || len(p.Env.Allow) != 1 || len(p.Env.Set) != 2 || p.Env.Set[1].Value != "x=y" {
 		t.Errorf("%+v", p.Env)
 	}
-	if p.Limits.Timeout != 10*time.Second || p.Limits.MaxOutput != 1000 {
+	if p.Limits.Timeout.Value != int64(10*time.Second) || p.Limits.MaxOutput.Value != 1000 {
 		t.Errorf("%+v", p.Limits)
 	}
 }

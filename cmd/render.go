@@ -157,13 +157,13 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
 	t.section("limits")
 	for _, l := range r.Limits.All() {
-		if l.Said() && *l.Value > 0 {
-			text := l.Text()
-			if l.Key == "max_output" || l.Key == "memory" {
-				text = units.FormatSize(*l.Value)
-			}
-			t.row(l.Key, text, l.From.String())
+		switch l.Name {
+		case "max_output":
+			l.Value = units.FormatSize(r.Limits.MaxOutput.Value)
+		case "memory":
+			l.Value = units.FormatSize(r.Limits.Memory.Value)
 		}
+		t.row(l.Name, l.Value, l.Origin.String())
 	}
 	for _, g := range r.Guard.Lists {
 		t.row("guard", g.Value, g.Origin.String())

@@ -88,9 +88,9 @@ func (r *report) limits() {
 	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
 		why = "without Landlock the command could lift them"
 	}
-	for _, l := range r.p.Policy.Limits.All()[2:] {
-		if *l.Value > 0 && why != "" {
-			r.core(GapLimits, l.Key+": at most "+l.Text(), why, *l.From)
+	for _, l := range r.p.Policy.Limits.All() {
+		if why != "" && l.Name != "timeout" && l.Name != "max_output" {
+			r.core(GapLimits, l.Name+": at most "+l.Value, why, l.Origin)
 		}
 	}
 }

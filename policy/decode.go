@@ -157,7 +157,7 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 		}
 	}
 	if err := k.put(p, list); err != nil {
-		c.fail(c.at(n.Off), CodeValue, "%v", err)
+		c.fail(c.at(n.Off), CodeValue, "bad %s %q: %v", measures[k.kind].noun, n.Text, err)
 	}
 }
 

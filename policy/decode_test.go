@@ -83,7 +83,7 @@ func TestDecode(t *testing.T) {
 			Allow: []Named{{Value: "CARGO_*", Origin: at(19, 10)}},
 			Set:   []Named{{Name: "RUST_BACKTRACE", Value: "1", Origin: at(20, 9)}},
 		},
-		Limits: Limits{Timeout: 10 * time.Minute, TimeoutFrom: at(22, 11), MaxOutput: 10 << 20, MaxOutputFrom: at(23, 14)},
+		Limits: Limits{Timeout: Limit{int64(10 * time.Minute), at(22, 11)}, MaxOutput: Limit{10 << 20, at(23, 14)}},
 		Linux:  &Policy{FS: FS{Rules: []Rule{{Path: "/proc", Access: Read, Origin: at(25, 10)}}}},
 		MacOS:  &Policy{Net: Net{Allow: Named{Value: "false", Origin: at(27, 9)}}},
 	}

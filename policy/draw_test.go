@@ -87,23 +87,23 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 		p.Env.Set = append(p.Env.Set, Named{Name: n.Value, Value: rapid.SampledFrom([]string{"", "1", "a\n\"b\"\\\t\u0085ü"}).Draw(t, "value"), Origin: n.Origin})
 	}
 	if rapid.Bool().Draw(t, "timeout") {
-		p.Limits.Timeout, p.Limits.TimeoutFrom = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "duration"), Origin{Source: "--timeout"}
+		p.Limits.Timeout = Limit{int64(rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "duration")), Origin{Source: "--timeout"}}
 	}
 	if rapid.Bool().Draw(t, "output") {
-		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
+		p.Limits.MaxOutput = Limit{rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}}
 	}
 	for _, to := range []*Named{&p.Private.Home, &p.Private.Pids} {
 		if rapid.Bool().Draw(t, "private") {
 			*to = Named{Value: rapid.SampledFrom([]string{wordPrivate, wordShared}).Draw(t, "private value"), Origin: drawOrigin(t)}
 		}
 	}
-	for _, l := range p.Limits.All()[2:] {
-		if rapid.Bool().Draw(t, l.Key) {
-			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: "--" + l.Key}
-			if l.Key == "cpu" && *l.Value < units.Processor/100 {
-				*l.Value = 0
-			}
+	for _, l := range []*Limit{&p.Limits.Memory, &p.Limits.Pids, &p.Limits.CPU} {
+		if rapid.Bool().Draw(t, "limit") {
+			*l = Limit{rapid.Int64Range(0, 1<<20).Draw(t, "limit value"), Origin{Source: "--limit"}}
 		}
+	}
+	if p.Limits.CPU.Value < units.Processor/100 {
+		p.Limits.CPU.Value = 0
 	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {

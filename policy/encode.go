@@ -146,7 +146,7 @@ func comment(from Origin) string {
 // inline returns a value on one line.
 func (k *key) inline(v Named) string {
 	text := v.Value
-	if k.leafKind(text) == tree.String {
+	if k.leaf() == tree.String && (k.kind < span || strings.Trim(text, "0123456789") != "") {
 		text = tree.QuoteTOML(text)
 	}
 	switch {
@@ -158,12 +158,12 @@ func (k *key) inline(v Named) string {
 	return text
 }
 
-// leafKind returns the kind that a value has in a file.
-func (k *key) leafKind(text string) tree.Kind {
-	switch {
-	case k.kind == boolean:
+// leaf returns the kind that a value has in a file.
+func (k *key) leaf() tree.Kind {
+	switch k.kind {
+	case boolean:
 		return tree.Bool
-	case k.kind == portList, k.kind == number, k.kind == limit && strings.Trim(text, "0123456789") == "":
+	case portList, number:
 		return tree.Integer
 	}
 	return tree.String

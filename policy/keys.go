@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zsbx/zsbx/policy/units"
 )
@@ -37,8 +38,26 @@ const (
 	scalar                    // a string; this and what follows have one value
 	number
 	boolean
-	limit // a string or an integer
+	span // this and what follows are limits: a string or an integer
+	size
+	count
+	processors
 )
+
+// measures say how a limit of each kind is written.
+var measures = [...]struct {
+	noun  string
+	parse func(string) (int64, error)
+	text  func(int64) string // what parse reads
+}{
+	span: {"time", func(s string) (int64, error) { d, err := units.ParseTime(s); return int64(d), err },
+		func(n int64) string { return time.Duration(n).String() }},
+	size:       {"size", units.ParseSize, decimal},
+	count:      {"number", units.ParseCount, decimal},
+	processors: {"number", units.ParseCPU, func(n int64) string { return fmt.Sprint(float64(n) / units.Processor) }},
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // widens reports whether a value asks for more than before, the value in a weaker policy,
 // or "" if that has none.
@@ -65,11 +84,11 @@ var keys = [...]key{
 	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, checkEnvMode, looser, 0, false},
 	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
 	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false},
-	{"limits.timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false},
-	{"limits.max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false},
-	{"limits.memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false},
-	{"limits.pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false},
-	{"limits.cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false},
+	{"limits.timeout", span, func(p *Policy) any { return &p.Limits.Timeout }, nil, always, 0, false},
+	{"limits.max_output", size, func(p *Policy) any { return &p.Limits.MaxOutput }, nil, always, 0, false},
+	{"limits.memory", size, func(p *Policy) any { return &p.Limits.Memory }, nil, always, 0, false},
+	{"limits.pids", count, func(p *Policy) any { return &p.Limits.Pids }, nil, always, 0, false},
+	{"limits.cpu", processors, func(p *Policy) any { return &p.Limits.CPU }, nil, always, 0, false},
 	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0, false},
 	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
 	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
@@ -125,9 +144,9 @@ func (k *key) values(p *Policy) (list []Named) {
 		if at.Value != "" {
 			list = []Named{*at}
 		}
-	case Limit:
-		if at.Said() {
-			list = []Named{{Value: at.Text(), Origin: *at.From}}
+	case *Limit:
+		if *at != (Limit{}) {
+			list = []Named{{Value: measures[k.kind].text(at.Value), Origin: at.From}}
 		}
 	}
 	return list
@@ -148,9 +167,6 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 			var n uint16
 			n, bad = units.ParsePort(v.Value)
 			v.Value = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
-		case limit:
-			at := k.at(p).(Limit)
-			return at.Parse(v.Value, v.Origin)
 		}
 		if err = cmp.Or(err, bad); bad == nil {
 			list = append(list, v)
@@ -161,7 +177,7 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 
 // put adds values to a key's list, or sets its single value. Only a limit can still be
 // wrong.
-func (k *key) put(p *Policy, list []Named) error {
+func (k *key) put(p *Policy, list []Named) (err error) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		if k.replaces && *at == nil {
@@ -183,20 +199,18 @@ func (k *key) put(p *Policy, list []Named) error {
 		}
 	case *Named:
 		*at = Named{Value: list[0].Value, Origin: list[0].Origin}
-	case Limit:
-		if err := at.Parse(list[0].Value, list[0].Origin); err != nil {
-			return fmt.Errorf("bad %s %q: %w", at.noun, list[0].Value, err)
+	case *Limit:
+		var n int64
+		if n, err = measures[k.kind].parse(list[0].Value); err == nil {
+			*at = Limit{n, list[0].Origin}
 		}
 	}
-	return nil
+	return err
 }
 
 // override replaces what sum has for a key that does not add up with what p has, if
 // anything.
 func (k *key) override(sum, p *Policy) {
-	if k.kind == limit && p.Limits == (Limits{}) { // most have no limits, and asking costs time
-		return
-	}
 	switch to := k.at(sum).(type) {
 	case *[]Rule:
 		if from := *k.at(p).(*[]Rule); k.replaces && from != nil {
@@ -204,11 +218,24 @@ func (k *key) override(sum, p *Policy) {
 		}
 	case *Named:
 		*to = cmp.Or(*k.at(p).(*Named), *to)
-	case Limit: // as it is: a program may set what no text can
-		if from := k.at(p).(Limit); from.Said() {
-			*to.Value, *to.From = *from.Value, *from.From
+	case *Limit: // as it is: a program may set what no text can
+		*to = cmp.Or(*k.at(p).(*Limit), *to)
+	}
+}
+
+// All returns the limits other than 0 as Put reads them, by the names of their keys.
+func (l *Limits) All() (all []Named) {
+	if *l == (Limits{}) {
+		return nil
+	}
+	p := &Policy{Limits: *l}
+	for i := range keys {
+		k := &keys[i]
+		if at, is := k.at(p).(*Limit); is && at.Value > 0 {
+			all = append(all, Named{Name: strings.TrimPrefix(k.name, "limits."), Value: measures[k.kind].text(at.Value), Origin: at.From})
 		}
 	}
+	return all
 }
 
 // lastOfEach returns the last value of each variable, sorted by name.

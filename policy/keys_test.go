@@ -29,7 +29,7 @@ func TestPut(t *testing.T) {
 			System: System{ReadOnly: []Rule{{Path: "c", Access: Read, Origin: from}}},
 		},
 		Net: Net{Allow: Named{Value: "false", Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 443, Origin: from}}},
-		Env: Env{Mode: Named{Value: EnvVars, Origin: from}, Set: []Named{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: 7, PidsFrom: from},
+		Env: Env{Mode: Named{Value: EnvVars, Origin: from}, Set: []Named{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: Limit{7, from}},
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)

@@ -186,9 +186,9 @@ func (p *Policy) widens(base *Policy) []Wider {
 		}
 		for _, v := range k.values(p) {
 			wider := k.wider(v.Value, before, base)
-			if l, is := k.at(p).(Limit); is { // 0 is no limit
-				than := *k.at(base).(Limit).Value
-				wider = than != 0 && (*l.Value == 0 || *l.Value > than)
+			if l, is := k.at(p).(*Limit); is { // 0 is no limit
+				than := k.at(base).(*Limit).Value
+				wider = than != 0 && (l.Value == 0 || l.Value > than)
 			}
 			if wider {
 				all = append(all, Wider{k.name, k.describe(v), v.Origin})

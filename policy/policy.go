@@ -1,13 +1,8 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"time"
-
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // Access is what a rule allows below a path.
@@ -189,67 +184,20 @@ type Env struct {
 	Set   []Named // variables with a value of their own
 }
 
-// Limits bound a run. A zero value means no limit.
+// Limits bound a run.
 type Limits struct {
-	Timeout       time.Duration // the command is ended after that time; exit status 124
-	TimeoutFrom   Origin
-	MaxOutput     int64 // bytes of stdout and stderr together
-	MaxOutputFrom Origin
+	Timeout   Limit // in nanoseconds: the command is ended after that time; exit status 124
+	MaxOutput Limit // bytes of stdout and stderr together
 
 	// Memory is how many bytes all processes of the session may use together: their
 	// own, files in memory, and what the kernel keeps for them (cgroups(7)).
-	Memory     int64
-	MemoryFrom Origin
-	Pids       int64 // processes and threads at a time
-	PidsFrom   Origin
-	CPU        int64 // thousandths of one processor's time
-	CPUFrom    Origin
+	Memory Limit
+	Pids   Limit // processes and threads at a time
+	CPU    Limit // thousandths of one processor's time
 }
 
-// Limit is one limit of Limits, as policies and flags have it.
+// Limit is one limit. The zero value is not set, and 0 with an origin lifts an earlier one.
 type Limit struct {
-	Key   string // in [limits]; the flag has hyphens for underscores
-	Value *int64 // 0 for none
-	From  *Origin
-
-	parse func(string) (int64, error)
-	text  func(int64) string // what parse reads
-	noun  string
-}
-
-// All returns the limits, which can be changed through it.
-func (l *Limits) All() []Limit {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	processors := func(n int64) string { return fmt.Sprint(float64(n) / units.Processor) }
-	span := func(s string) (int64, error) { d, err := units.ParseTime(s); return int64(d), err }
-	return []Limit{
-		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, span, func(n int64) string { return time.Duration(n).String() }, "time"},
-		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, units.ParseSize, number, "size"},
-		{"memory", &l.Memory, &l.MemoryFrom, units.ParseSize, number, "size"},
-		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number"},
-		{"cpu", &l.CPU, &l.CPUFrom, units.ParseCPU, processors, "number"},
-	}
-}
-
-// Text returns the limit as Parse reads it.
-func (l *Limit) Text() string { return l.text(*l.Value) }
-
-// Said reports whether the limit was set at all: 0 may be set to lift an earlier limit.
-func (l *Limit) Said() bool { return *l.Value != 0 || *l.From != Origin{} }
-
-// Parse sets the limit from text.
-func (l *Limit) Parse(text string, from Origin) error {
-	n, err := l.parse(text)
-	if err == nil {
-		*l.Value, *l.From = n, from
-	}
-	return err
-}
-
-func parseCount(s string) (int64, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return 0, errors.New("a number of processes and threads is needed, such as 200")
-	}
-	return int64(n), nil
+	Value int64
+	From  Origin
 }

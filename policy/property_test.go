@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -91,10 +92,10 @@ func TestMergeOverrides(t *testing.T) {
 				t.Fatalf("net.allow %v, want %v", got.Net.Allow, want)
 			}
 			limits := first.Limits
-			if later.Limits.TimeoutFrom != (Origin{}) {
+			if later.Limits.Timeout.From != (Origin{}) {
 				limits.Timeout = later.Limits.Timeout
 			}
-			if later.Limits.MaxOutputFrom != (Origin{}) {
+			if later.Limits.MaxOutput.From != (Origin{}) {
 				limits.MaxOutput = later.Limits.MaxOutput
 			}
 			if got.Limits.Timeout != limits.Timeout || got.Limits.MaxOutput != limits.MaxOutput {
@@ -184,7 +185,7 @@ func TestResolvedRoundTrip(t *testing.T) {
 		}
 		all = append(all, string(r.Net.Mode)+" "+ports(r.Net.ConnectTCP)+" "+ports(r.Net.BindTCP))
 		all = append(all, r.Env...)
-		all = append(all, r.Limits.Timeout.String())
+		all = append(all, fmt.Sprint(r.Limits.Timeout.Value))
 		slices.Sort(all)
 		return slices.Compact(all)
 	}

@@ -244,12 +244,12 @@ timeout = "1s"
 `)
 	h := tableHost(map[string]string{"/bin": "dir"})
 	r := mustResolve(t, user, h)
-	if r.Net.Mode != NetNone || len(r.Paths) != 3 || r.Limits.Timeout != 0 {
+	if r.Net.Mode != NetNone || len(r.Paths) != 3 || r.Limits.Timeout.Value != 0 {
 		t.Errorf("linux: %+v", r)
 	}
 	mac := h
 	mac.OS = "macos"
-	if r := mustResolve(t, user, mac); r.Net.Mode != NetOpen || len(r.Paths) != 1 || r.Limits.Timeout == 0 {
+	if r := mustResolve(t, user, mac); r.Net.Mode != NetOpen || len(r.Paths) != 1 || r.Limits.Timeout.Value == 0 {
 		t.Errorf("macos: %+v", r)
 	}
 	flags := &Policy{}

@@ -62,7 +62,7 @@ func TestTightens(t *testing.T) {
 				t.Fatalf("%s is set afterwards only: %q", e, before.Env)
 			}
 		}
-		if longer(int64(after.Limits.Timeout), int64(before.Limits.Timeout)) || longer(after.Limits.MaxOutput, before.Limits.MaxOutput) {
+		if longer(after.Limits.Timeout.Value, before.Limits.Timeout.Value) || longer(after.Limits.MaxOutput.Value, before.Limits.MaxOutput.Value) {
 			t.Fatal("the limits are higher afterwards")
 		}
 		for _, n := range base.GuardOn(h.OS).Lists {

@@ -16,15 +16,9 @@ import (
 
 // value checks a value that stands alone, or an element of a list.
 func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
-	kind := k.leafKind(n.Text)
-	if k.kind == limit {
-		kind = tree.String
-		if n.Kind == tree.Integer {
-			kind = tree.Integer
-		}
-	}
 	v := Named{Value: n.Text, Origin: c.at(n.Off)}
-	return v, c.is(n, kind, what) && c.says(v.Origin, v.Value, k.check)
+	ok := k.kind >= span && n.Kind == tree.Integer || c.is(n, k.leaf(), what)
+	return v, ok && c.says(v.Origin, v.Value, k.check)
 }
 
 func (c *checker) says(at Origin, text string, check func(string) error) bool {

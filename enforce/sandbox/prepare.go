@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
@@ -173,23 +174,24 @@ func (c *prepared) resolve() error {
 // control group.
 func (o *Options) checkLimits(l policy.Limits) error {
 	var all []error
-	refuse := func(is bool, option, limit string, from policy.Origin) {
-		if !is {
-			return
+	for _, limit := range l.All() {
+		flag, output := "--"+strings.ReplaceAll(limit.Name, "_", "-"), limit.Name == "max_output"
+		for _, with := range []struct {
+			is     bool
+			option string
+		}{
+			{o.InPlace, "exec"}, {o.Keep && output, "keep"}, {o.TTY && output, "tty"},
+			{o.TrackOnly && !output && limit.Name != "timeout", "track-only"}, // it needs a control group
+		} {
+			if !with.is {
+				continue
+			}
+			e := &Error{Code: CodeUsage, Err: fmt.Errorf("--%s and %s can't be used together", with.option, flag)}
+			if where := limit.Origin.String(); where != flag {
+				e.Hint, e.Err = flag+" 0", fmt.Errorf("%w: %s", e.Err, where)
+			}
+			all = append(all, e)
 		}
-		e := &Error{Code: CodeUsage, Err: fmt.Errorf("--%s and --%s can't be used together", option, limit)}
-		if where := from.String(); where != "--"+limit {
-			e.Hint, e.Err = "--"+limit+" 0", fmt.Errorf("%w: %s", e.Err, where)
-		}
-		all = append(all, e)
-	}
-	refuse(o.InPlace && l.Timeout > 0, "exec", limitTime, l.TimeoutFrom)
-	refuse(o.InPlace && l.MaxOutput > 0, "exec", limitOutput, l.MaxOutputFrom)
-	refuse(o.Keep && l.MaxOutput > 0, "keep", limitOutput, l.MaxOutputFrom)
-	refuse(o.TTY && l.MaxOutput > 0, "tty", limitOutput, l.MaxOutputFrom)
-	for _, limit := range l.All()[2:] { // those that need a control group
-		refuse(o.InPlace && *limit.Value > 0, "exec", limit.Key, *limit.From)
-		refuse(o.TrackOnly && *limit.Value > 0, "track-only", limit.Key, *limit.From)
 	}
 	return errors.Join(all...)
 }
@@ -214,7 +216,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 // bound notes the limits that need a control group. If this machine can't enforce them,
 // it notes none, and returns why.
 func (c *prepared) bound() string {
-	c.bounds = track.Limits{Memory: c.limits.Memory, Pids: c.limits.Pids, CPU: c.limits.CPU}
+	c.bounds = track.Limits{Memory: c.limits.Memory.Value, Pids: c.limits.Pids.Value, CPU: c.limits.CPU.Value}
 	if err := track.ProbeLimits(c.bounds); err != nil {
 		c.bounds = track.Limits{}
 		return "a control group (version 2) is needed: " + err.Error()

@@ -207,7 +207,7 @@ func TestNotStarted(t *testing.T) {
 	if err := os.WriteFile("plain", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	limited := policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: 10}})
+	limited := policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: policy.Limit{Value: 10}}})
 	touch := []string{"touch", filepath.Join(dir, "started")}
 	code := func(want policy.Code) func(error) bool {
 		return func(err error) bool { var e *sandbox.Error; return errors.As(err, &e) && e.Code == want }
@@ -359,11 +359,11 @@ func TestLimits(t *testing.T) {
 	o := shell("yes")
 	o.Stdout, o.Warn = &out, func(w sandbox.Warning) { warned = append(warned, w.Text) }
 	var limit *sandbox.LimitError
-	r, err := sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: 100}}), o)
+	r, err := sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: policy.Limit{Value: 100}}}), o)
 	if !errors.As(err, &limit) || limit.Bytes != 100 || out.Len() != 100 || r.ExitCode() == 0 {
 		t.Errorf("%+v, %v, %d bytes", r, err, out.Len())
 	}
-	r, err = sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{Timeout: 100 * time.Millisecond}}), shell("sleep 1000"))
+	r, err = sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{Timeout: policy.Limit{Value: int64(100 * time.Millisecond)}}}), shell("sleep 1000"))
 	if !errors.As(err, &limit) || limit.Time != 100*time.Millisecond {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -133,6 +133,6 @@ func (c *Command) tellMemory() {
 	killed := c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself()
 	if killed && c.bounds.Memory > 0 {
 		c.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps because of the memory limit, %s (%s)",
-			units.FormatSize(c.bounds.Memory), c.limits.MemoryFrom)})
+			units.FormatSize(c.bounds.Memory), c.limits.Memory.From)})
 	}
 }

@@ -163,7 +163,7 @@ func (c *Command) start() error {
 	// poller, and zsbx would not report what the command changed.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
-	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
+	cmd.Limit = fork.Limit{Time: time.Duration(c.limits.Timeout.Value), Kill: c.o.KillAfter}
 	if err = c.launch(cmd); err != nil {
 		return c.explainStart(err, file)
 	}
@@ -179,7 +179,7 @@ func (c *Command) standardIO() (err error) {
 	case c.o.TTY:
 		c.relay, err = stdio.NewRelay(c.o.Stdin, c.o.Stdout)
 	default:
-		err = c.files.Open(c.o.Stdin, c.o.Stdout, c.o.Stderr, c.limits.MaxOutput, func() {
+		err = c.files.Open(c.o.Stdin, c.o.Stdout, c.o.Stderr, c.limits.MaxOutput.Value, func() {
 			c.tooMuch.Store(true)
 			_ = c.s.Kill()
 		})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -131,7 +132,7 @@ func (c *Command) wroteTooMuch() error {
 	if !c.tooMuch.Load() {
 		return nil
 	}
-	over := &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
+	over := &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput.Value, From: c.limits.MaxOutput.From}
 	c.warn(Warning{Text: over.Error()})
 	return over
 }
@@ -212,7 +213,7 @@ func (c *Command) ended(lost error) error {
 }
 
 func (c *Command) timeLimit() *LimitError {
-	return &LimitError{Limit: limitTime, Time: c.limits.Timeout, From: c.limits.TimeoutFrom}
+	return &LimitError{Limit: limitTime, Time: time.Duration(c.limits.Timeout.Value), From: c.limits.Timeout.From}
 }
 
 // stop makes this process stop as the command did, so that the shell that waits for

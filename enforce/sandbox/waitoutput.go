@@ -67,8 +67,8 @@ func (c *Command) late() <-chan time.Time {
 	switch {
 	case !c.endedItself() || endBy(c.passedOn()) != nil:
 		return time.After(rushTime)
-	case c.limits.Timeout > 0:
-		return time.After(max(rushTime, time.Until(c.began.Add(c.limits.Timeout))))
+	case c.limits.Timeout.Value > 0:
+		return time.After(max(rushTime, time.Until(c.began.Add(time.Duration(c.limits.Timeout.Value)))))
 	}
 	return nil
 }

@@ -76,3 +76,12 @@ func ParsePort(s string) (uint16, error) {
 	}
 	return uint16(n), nil
 }
+
+// ParseCount reads a number of processes and threads.
+func ParseCount(s string) (int64, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, errors.New("a number of processes and threads is needed, such as 200")
+	}
+	return int64(n), nil
+}
