@@ -225,7 +225,7 @@ func TestMacOperations(t *testing.T) {
 	for _, rule := range []string{
 		`(deny mach-lookup (xpc-service-name-prefix ""))`,
 		`(deny file-clone (require-all (vnode-type DIRECTORY) (subpath "/nobody")))`,
-		`(if (defined? 'fcntl-command) (deny system-fcntl (fcntl-command 80 110)))`,
+		`(if (defined? 'fcntl-command) (deny system-fcntl (fcntl-command 64 80 110)))`,
 		`(deny file-write-create (regex "^/nobody/[cC]([sS]|[^ -~]+)(/.*)?$"))`,
 	} {
 		if out, ok := accepts("(version 1)(allow default)" + rule); !ok {

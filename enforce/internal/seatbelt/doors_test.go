@@ -143,7 +143,7 @@ func TestClosedByDefault(t *testing.T) {
 		{"mach-register", service("x"), false},
 		{"mach-lookup", Target{XPC: "dev.example.helper"}, false}, {"mach-lookup", service("com.apple.diagnosticd"), false},
 		{"mach-lookup", service("com.apple.TrustEvaluationAgent"), true}, {"mach-lookup", service("com.apple.SystemConfiguration.configd"), true},
-		{"system-fcntl", Target{Command: 80}, false}, {"system-fcntl", Target{Command: 110}, false}, {"system-fcntl", Target{Command: 50}, true},
+		{"system-fcntl", Target{Command: 64}, false}, {"system-fcntl", Target{Command: 80}, false}, {"system-fcntl", Target{Command: 110}, false}, {"system-fcntl", Target{Command: 50}, true},
 		{"nvram-get", Target{}, false}, {"iokit-open", Target{}, false}, {"iokit-get-properties", Target{}, false},
 		{"fs-snapshot-mount", file("/x"), false}, {"fs-snapshot-create", file("/x"), false}, {"file-graft", file("/x"), false},
 		{"file-mount", file("/Users/u/proj"), false}, {"file-chroot", file("/Users/u/proj"), false}, {"file-mknod", file("/Users/u/proj/d"), false},
