@@ -75,18 +75,18 @@ func sh(t *testing.T, plan *Plan, script string, args ...string) (int, string) {
 // shTracked runs a script that is only tracked.
 func shTracked(t *testing.T, script string, args ...string) (int, string) {
 	t.Helper()
-	profile, err := fingerprint.TrackProfile(testSession, "/Users/u")
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, out, err := tryConfined(append([]string{"/bin/sh", "-c", script, "sh"}, args...), func(c *fork.Command) error {
-		c.Sandbox = &fork.Sandbox{Profile: profile, Session: testSession}
-		return nil
-	})
+	status, out, err := tryConfined(append([]string{"/bin/sh", "-c", script, "sh"}, args...), tracked)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return status, out
+}
+
+// tracked puts a command under the profile of those that are only tracked.
+func tracked(c *fork.Command) error {
+	profile, err := fingerprint.TrackProfile(testSession, "/Users/u")
+	c.Sandbox = &fork.Sandbox{Profile: profile, Session: testSession}
+	return err
 }
 
 func tryCommand(plan *Plan, argv []string) (status int, out string, err error) {
@@ -226,6 +226,7 @@ func TestMacOperations(t *testing.T) {
 		`(deny mach-lookup (xpc-service-name-prefix ""))`,
 		`(deny file-clone (require-all (vnode-type DIRECTORY) (subpath "/nobody")))`,
 		`(if (defined? 'fcntl-command) (deny system-fcntl (fcntl-command 64 80 110)))`,
+		fingerprint.NoTyping,
 		`(deny file-write-create (regex "^/nobody/[cC]([sS]|[^ -~]+)(/.*)?$"))`,
 	} {
 		if out, ok := accepts("(version 1)(allow default)" + rule); !ok {

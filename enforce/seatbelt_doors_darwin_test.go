@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -144,6 +147,31 @@ func TestMacDoors(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, mode, out)
 			}
 		}
+	}
+}
+
+// TestMacTyping: nothing is typed into the caller's terminal (tty(4), TIOCSTI).
+func TestMacTyping(t *testing.T) {
+	requireSeatbelt(t)
+	plan := macPlan(t, tempDir(t), policy.Policy{})
+	for mode, confine := range map[string]func(*fork.Command) error{
+		"control":    func(*fork.Command) error { return nil },
+		"full":       func(c *fork.Command) error { _, err := plan.Confine(c); return err },
+		"track only": tracked,
+	} {
+		master, tty, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, out, err := tryConfined([]string{"/usr/bin/perl", "-e", `exit !ioctl(STDIN, 0x80017472, my $key = "x")`}, func(c *fork.Command) error {
+			c.Files[0], c.Terminal = tty, true
+			return confine(c)
+		})
+		if err != nil || (status == 0) != (mode == "control") {
+			t.Errorf("%s: status %d %s %v", mode, status, out, err)
+		}
+		tty.Close()
+		master.Close()
 	}
 }
 

@@ -53,6 +53,11 @@ func Escapes(homes ...string) ([]Rule, error) {
 	return rules, nil
 }
 
+// NoTyping is a rule of every profile, against typing into the caller's terminal: the caller's
+// shell would execute it (tty(4), TIOCSTI). Releases that lack the name refuse this by themselves
+// in a profile that denies by default.
+const NoTyping = "(if (defined? 'TIOCSTI) (deny file-ioctl (ioctl-command TIOCSTI)))\n"
+
 // Agents returns regular expressions for the files by which launchd starts programs.
 func Agents(homes ...string) []string {
 	const below = "/Library/LaunchAgents"
@@ -82,6 +87,7 @@ func launchNames() []string {
 		"com.apple.lsd.openurl",
 		"com.apple.lsd.trustedsignatures",
 		"com.apple.lsd.xpc",
+		"com.apple.runningboard", // it starts what LaunchServices asks for
 		"com.apple.xpc.smd",
 	}
 }
@@ -116,7 +122,7 @@ func TrackProfile(session string, homes ...string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("(version 1)\n(allow default)\n")
+	b.WriteString("(version 1)\n(allow default)\n" + NoTyping)
 	for _, r := range append(escapes, Marks(session)...) {
 		action := "deny"
 		if r.Allow {

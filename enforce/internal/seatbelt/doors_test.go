@@ -74,7 +74,7 @@ func TestDoors(t *testing.T) {
 	r.Home, r.RealHome = "/Volumes/homes/u", "/Volumes/D/real"
 	agent := "/Users/u/Library/LaunchAgents"
 	for _, only := range []bool{false, true} {
-		p := compile(t, r, seatbelt.Options{Session: testSession})
+		p := compile(t, r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003"})
 		if only {
 			p = compileText(t, trackProfile(t, r.Home, r.RealHome))
 		}
@@ -94,6 +94,8 @@ func TestDoors(t *testing.T) {
 			{"mach-lookup", service("com.apple.securityd.xpc")},
 			{"mach-lookup", service("com.apple.secd")},
 			{"mach-lookup", service("com.apple.security.agent")},
+			{"mach-lookup", service("com.apple.runningboard")},
+			{"file-ioctl", Target{Path: "/dev/ttys003", Command: tiocsti}}, {"file-ioctl", Target{Path: "/dev/tty", Command: tiocsti}},
 			{"file-write-create", file(agent + "/x.plist")},
 			{"file-write-data", file(agent + "/x.plist")},
 			{"file-write-unlink", file(agent)},
@@ -116,6 +118,7 @@ func TestDoors(t *testing.T) {
 			{"file-write-unlink", file("/Users/u/Library/x")},
 			{"file-write-create", file("/Volumes/D/real/Library/x.plist")},
 			{"mach-lookup", service("com.apple.system.notification_center")},
+			{"file-ioctl", file("/dev/ttys003")}, {"file-ioctl", file("/dev/tty")},
 		} {
 			if !p.Allowed(q.op, q.target) {
 				t.Errorf("track only %v: %s on %+v is refused", only, q.op, q.target)

@@ -204,6 +204,9 @@ func (p *Profile) eval(n node) (value, error) {
 	case stringNode:
 		return value{text: n.text, isString: true, truth: true}, nil
 	case symbolNode:
+		if n.text == "tiocsti" && p.release < namesTIOCSTI {
+			return value{}, fmt.Errorf("unbound variable: %s", n.text)
+		}
 		return value{symbol: n.text, truth: true}, nil
 	case numberNode:
 		return value{number: n.num, truth: true}, nil
@@ -251,7 +254,8 @@ func (p *Profile) apply(head string, args []value) (value, error) {
 		return value{text: v, isString: ok, truth: ok}, err
 	case "defined?":
 		_, isFilter := makers[args[0].symbol]
-		return value{truth: isFilter || p.bound(args[0].symbol)}, nil
+		isRequest := args[0].symbol == "tiocsti" && p.release >= namesTIOCSTI
+		return value{truth: isFilter || isRequest || p.bound(args[0].symbol)}, nil
 	case "require-any", "require-all", "require-not":
 		return combine(head, args)
 	case "remote", "local":

@@ -21,7 +21,7 @@ type Target struct {
 	Local      bool     // the address is the process's own: binding, accepting
 	Dir        bool     // the path is a directory
 	XPC        string   // a service of the program's own bundle, or of a framework
-	Command    int      // of fcntl(2)
+	Command    int      // of fcntl(2) or ioctl(2)
 }
 
 // filter is a compiled filter.
@@ -66,6 +66,7 @@ var makers = map[string]maker{
 	"target":               {onProcess, process},
 	"socket-domain":        {onSocket, socketDomain},
 	"fcntl-command":        {onFcntl, fcntlCommand},
+	"ioctl-command":        {onFile, ioctlCommand},
 }
 
 func literal(args []value) (func(Target) bool, error) {
@@ -147,6 +148,17 @@ func fcntlCommand(args []value) (func(Target) bool, error) {
 	return func(t Target) bool {
 		return slices.ContainsFunc(args, func(v value) bool { return v.number == t.Command })
 	}, nil
+}
+
+// tiocsti is the request that types into a terminal (sys/ttycom.h).
+const tiocsti = 0x80017472
+
+// ioctlCommand takes the name of a request.
+func ioctlCommand(args []value) (func(Target) bool, error) {
+	if len(args) != 1 || args[0].symbol != "tiocsti" {
+		return nil, fmt.Errorf("ioctl-command takes the name of a request")
+	}
+	return func(t Target) bool { return t.Command == tiocsti }, nil
 }
 
 func extension(args []value) (func(Target) bool, error) {

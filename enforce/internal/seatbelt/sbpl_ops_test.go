@@ -8,6 +8,8 @@ const (
 	MacOS14 Release = 14
 	MacOS15 Release = 15
 	MacOS26 Release = 26
+
+	namesTIOCSTI = MacOS15 // 14.2 lacks the name
 )
 
 // operation is one row of the table of operations.

@@ -68,6 +68,7 @@ func (w *sbpl) escapes(r *policy.Resolved) {
 		w.fail(r.Home, from, err)
 	}
 	w.rules(rules, "zsbx: ")
+	w.b.WriteString(fingerprint.NoTyping)
 }
 
 // rules writes rules of package fingerprint.

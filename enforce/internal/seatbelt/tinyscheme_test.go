@@ -58,13 +58,13 @@ func TestTinyScheme(t *testing.T) {
 func tinyStrings(t *testing.T, bin, text string) []string {
 	t.Helper()
 	var b strings.Builder
-	for _, op := range append(slices.Sorted(maps.Keys(operations)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX", "DIRECTORY") {
+	for _, op := range append(slices.Sorted(maps.Keys(operations)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX", "DIRECTORY", "TIOCSTI") {
 		fmt.Fprintf(&b, "(define %s '%s)\n", op, op)
 	}
 	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n")
 	b.WriteString(`(define (show x) (if (string? x) (begin (display x) (newline))))` + "\n")
 	for _, f := range []string{
-		"literal", "subpath", "regex", "extension", "global-name", "xpc-service-name-prefix", "fcntl-command", "ipc-posix-name", "ipc-posix-name-regex", "sysctl-name",
+		"literal", "subpath", "regex", "extension", "global-name", "xpc-service-name-prefix", "fcntl-command", "ioctl-command", "ipc-posix-name", "ipc-posix-name-regex", "sysctl-name",
 		"target", "remote", "local", "socket-domain", "require-all", "vnode-type", "with",
 	} {
 		fmt.Fprintf(&b, "(define (%s . x) (for-each show x) 'filter)\n", f)
