@@ -89,6 +89,10 @@ func TestDetectTools(t *testing.T) {
 	if strings.Join(got, " ") != "ccache node:tools python:tools rust" {
 		t.Errorf("got %v", got)
 	}
+	h.Env = []string{"PATH=/run/fnm_multishells/1_2/bin:/usr/bin", "FNM_MULTISHELL_PATH=/run/fnm_multishells/1_2"}
+	if got := Detect(h, []string{"make"}, false); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "node:tools" }) {
+		t.Errorf("fnm's link on PATH: %v", got)
+	}
 }
 
 // TestDetectLooksOnly checks that a hostile working directory can't make detection read a file:

@@ -16,10 +16,11 @@ func TestMacTools(t *testing.T) {
 	links := map[string]string{
 		"/private/var/db/xcode_select_link": xcode + "/Developer", "/Users/me": "/Volumes/D/me",
 		"/tmp": "/private/tmp", "/var": "/private/var", "/etc": "/private/etc", "/run": "/private/var/run",
-		"/private/var/run/current-system": "/nix/store/1-darwin-system", "/nix/store/1-darwin-system/sw": "/nix/store/2-system-path",
+		"/Volumes/D/me/.local/state/fnm_multishells/1_2": "/Volumes/D/me/Library/Application Support/fnm/node-versions/v22/installation",
+		"/private/var/run/current-system":                "/nix/store/1-darwin-system", "/nix/store/1-darwin-system/sw": "/nix/store/2-system-path",
 	}
 	h := policy.Host{
-		OS: "macos", Dir: "/Volumes/D/me/proj", Home: "/Users/me", TempDir: temp, Env: []string{"PATH=/usr/bin:/bin"},
+		OS: "macos", Dir: "/Volumes/D/me/proj", Home: "/Users/me", TempDir: temp, Env: []string{"PATH=/usr/bin:/bin", "FNM_MULTISHELL_PATH=/Users/me/.local/state/fnm_multishells/1_2"},
 		Lstat: func(p string) (policy.Stat, error) {
 			switch {
 			case links[p] != "":
@@ -72,6 +73,8 @@ func TestMacTools(t *testing.T) {
 		{"file-write-create", "/private/tmp/zsh1", false},
 		{"file-map-executable", "/Volumes/D/me/Library/Python/3.12/lib/python/site-packages/x.so", true},
 		{"process-exec", "/Volumes/D/me/Library/Application Support/fnm/node-versions/v22/installation/bin/node", true},
+		{"file-read-metadata", "/Volumes/D/me/.local/state/fnm_multishells/1_2", true},
+		{"file-read-metadata", "/Volumes/D/me/.local/state/fnm_multishells/3_4", false},
 		{"file-read-data", "/Volumes/D/me/Library/Application Support/go/env", true},
 		{"file-read-data", "/Volumes/D/me/Library/Application Support/Google/Chrome/Default/Cookies", false},
 		{"file-read-data", "/Volumes/D/me/Library/Keychains/login.keychain-db", false},
