@@ -217,6 +217,22 @@ func TestJavaHome(t *testing.T) {
 	}
 }
 
+// TestMacCargo: cargo fetches by git on a Mac only.
+func TestMacCargo(t *testing.T) {
+	const variable = "CARGO_NET_GIT_FETCH_WITH_CLI=true"
+	rust, err := Preset("rust")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := macHost(nil)
+	for os, want := range map[string]bool{"macos": true, "linux": false} {
+		h.OS = os
+		if got := slices.Contains(mustResolve(t, rust, h).Env, variable); got != want {
+			t.Errorf("%s: %v", os, got)
+		}
+	}
+}
+
 // TestMacTokens: with every preset at once, on a Mac that has everything that they name, no file
 // with a token is open, and no program on PATH can be written.
 func TestMacTokens(t *testing.T) {
