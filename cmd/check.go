@@ -170,8 +170,8 @@ func (q question) answered(plan *enforce.Plan) answer {
 	}
 	if x.Allowed && q.act.Op == enforce.ActExec {
 		if part, err := sandbox.CheckParts(plan, x.Path); err != nil {
-			f := failures(err)[0]
-			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Error(), policy.Origin{}, f.hint
+			f := problems(err)[0]
+			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Message, policy.Origin{}, f.Hint
 			return x
 		}
 	}
@@ -199,8 +199,8 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 		err = guard
 	}
 	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
-	for _, f := range failures(err) {
-		x.Reason, x.Hint = f.Error(), f.hint
+	for _, f := range problems(err) {
+		x.Reason, x.Hint = f.Message, f.Hint
 	}
 	return x
 }

@@ -14,26 +14,19 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// failure is an error with what the user needs beside the message. Commands
-// return it; voice.report prints it.
-type failure struct {
-	code   policy.Code // stable, for --json
-	status int         // exit status
-	hint   string      // something to type; may be ""
-	origin policy.Origin
-	err    error // nil if there is nothing left to say and only the status counts
-
-	signal syscall.Signal // zsbx ends itself with it when all is done; 0 for none
+// problem is one error as it is printed. Its code, hint and origin are those of the
+// *policy.Error in it.
+type problem struct {
+	Code    policy.Code   `json:"code"` // stable
+	Message string        `json:"message"`
+	Hint    string        `json:"hint,omitempty"` // something to type
+	Origin  policy.Origin `json:"origin,omitzero"`
 }
 
-func (f *failure) Error() string {
-	if f.err == nil {
-		return fmt.Sprintf("exit status %d", f.status)
-	}
-	return f.err.Error()
-}
+// exit is what zsbx ends with, as an error that has nothing left to say.
+type exit sandbox.Outcome
 
-func (f *failure) Unwrap() error { return f.err }
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
 // The codes of errors that other packages do not define.
 const (
@@ -54,12 +47,11 @@ func refusal(code policy.Code, hint, format string, args ...any) error {
 
 // coded gives the code to each of the errors that err joins that has none.
 func coded(code policy.Code, err error) error {
-	var all []error
-	for _, f := range failures(err) {
-		if f.code == sandbox.CodeFailed {
-			f.code = code
+	all := leaves(err)
+	for i, e := range all {
+		if _, has := errors.AsType[*policy.Error](e); !has {
+			all[i] = &policy.Error{Code: code, Err: e}
 		}
-		all = append(all, f)
 	}
 	return errors.Join(all...)
 }
@@ -69,30 +61,75 @@ func status(n int) error {
 	if n == exitOK {
 		return nil
 	}
-	return &failure{status: n}
+	return exit{Status: n}
 }
 
-// failures takes joined errors apart and gives each a code, a hint and a status.
-func failures(err error) (all []*failure) {
-	for _, e := range leaves(err) {
-		f := &failure{code: sandbox.CodeFailed, status: exitFailed, err: e, hint: sessionHint(e)}
+// problems takes joined errors apart, for printing.
+func problems(err error) (all []problem) {
+	errs := leaves(err)
+	for _, e := range errs {
+		p := problem{Code: sandbox.CodeFailed, Message: e.Error(), Hint: sessionHint(e)}
+		if known, ok := errors.AsType[*policy.Error](e); ok {
+			p.Code, p.Hint, p.Origin = known.Code, cmp.Or(known.Hint, p.Hint), known.Origin
+		}
 		switch e := e.(type) {
-		case *failure:
-			f = e
+		case exit:
+			continue
 		case *enforce.GapError:
 			lines, hints := gapLines(e.Gaps)
 			for i, line := range lines {
-				all = append(all, failures(refusal(sandbox.CodeGap, hints[i], "can't be enforced here: %s", line))...)
+				all = append(all, problem{Code: sandbox.CodeGap, Message: "can't be enforced here: " + line, Hint: hints[i]})
 			}
 			continue
 		case *sandbox.OutputError:
-			f.output(e)
-		default:
-			f.known()
+			if p.Code = codeOutput; errors.Is(e.Err, syscall.EPIPE) {
+				continue // as a program that SIGPIPE kills
+			}
 		}
-		all = append(all, f)
+		_, ran := errs[0].(exit)
+		if s := fork.ShortageOf(e); s != nil && !ran && outcome(e).Status == exitFailed {
+			p.Code, p.Message, p.Hint = codeShortage, fmt.Sprintf("%s (%s); try again", p.Message, s.What), cmp.Or(s.Hint, p.Hint)
+		}
+		all = append(all, p)
 	}
 	return all
+}
+
+// outcome returns what zsbx ends with because of one error.
+func outcome(err error) sandbox.Outcome {
+	known, _ := errors.AsType[*policy.Error](err)
+	switch e := err.(type) {
+	case exit:
+		return sandbox.Outcome(e)
+	case *sandbox.OutputError:
+		switch {
+		case errors.Is(e.Err, syscall.EPIPE): // nobody reads the pipe
+			return endedBy(syscall.SIGPIPE)
+		case e.Late != nil:
+			return sandbox.Outcome{Status: exitTimeout}
+		case e.Signal != 0:
+			return endedBy(e.Signal)
+		}
+		return sandbox.Outcome{Status: exitAfter}
+	}
+	switch {
+	case errors.Is(err, sandbox.ErrLost):
+		return sandbox.Outcome{Status: exitLost}
+	case known != nil && known.Code == sandbox.CodeNotFound:
+		return sandbox.Outcome{Status: exitNotFound}
+	case known != nil && known.Code == sandbox.CodeCannotRun:
+		return sandbox.Outcome{Status: exitCannotRun}
+	}
+	return sandbox.Outcome{Status: exitFailed}
+}
+
+// endedBy returns the outcome of a command that a signal ended. SIGINT ends zsbx as well.
+func endedBy(s syscall.Signal) sandbox.Outcome {
+	out := sandbox.Outcome{Status: exitSignal + int(s)}
+	if s == syscall.SIGINT {
+		out.Signal = s
+	}
+	return out
 }
 
 // leaves returns the errors that err joins, or err itself. An error that wraps several,
@@ -114,23 +151,6 @@ func leaves(err error) (all []error) {
 	return all
 }
 
-// known takes over the code, the hint and the origin that another package gave an error.
-func (f *failure) known() {
-	e, ok := errors.AsType[*policy.Error](f.err)
-	if !ok {
-		return
-	}
-	f.code, f.hint, f.origin = e.Code, cmp.Or(e.Hint, f.hint), e.Origin
-	switch {
-	case errors.Is(e, sandbox.ErrLost):
-		f.status = exitLost
-	case e.Code == sandbox.CodeNotFound:
-		f.status = exitNotFound
-	case e.Code == sandbox.CodeCannotRun:
-		f.status = exitCannotRun
-	}
-}
-
 // sessionHint returns what to type for an error of package track, or "".
 func sessionHint(err error) string {
 	te, ok := errors.AsType[*track.TrackerError](err)
@@ -145,60 +165,30 @@ func sessionHint(err error) string {
 	return ""
 }
 
-// shortage adds which resource ran out, if that is why zsbx failed, and what to type.
-func (f *failure) shortage() {
-	s := fork.ShortageOf(f.err)
-	if s != nil && f.status == exitFailed && f.code != codeOutput { // otherwise the command ran
-		f.code, f.err, f.hint = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What), cmp.Or(s.Hint, f.hint)
-	}
-}
-
-// output sets the status for output that was lost. When nobody reads the pipe, zsbx ends
-// as a program that SIGPIPE kills: with that status, and without a message.
-func (f *failure) output(e *sandbox.OutputError) {
-	f.code, f.status = codeOutput, exitAfter
-	switch {
-	case errors.Is(e.Err, syscall.EPIPE):
-		f.status, f.err = exitSignal+int(syscall.SIGPIPE), nil
-	case e.Late != nil:
-		f.status = exitTimeout
-	case e.Signal != 0:
-		f.endedBy(e.Signal)
-	}
-}
-
-// endedBy sets the status for a command that a signal ended. SIGINT ends zsbx as well.
-func (f *failure) endedBy(s syscall.Signal) {
-	if f.status = exitSignal + int(s); s == syscall.SIGINT {
-		f.signal = s
-	}
-}
-
 // afterRun returns the outcome of a command that has run. Its own status, unless that
 // is 0, comes before the errors that followed.
 func afterRun(res *sandbox.Result, err error) error {
-	own := &failure{status: res.Status.ExitStatus()}
+	own := sandbox.Outcome{Status: res.Status.ExitStatus()}
 	if res.Status.Signaled() {
-		own.endedBy(res.Status.Signal())
+		own = endedBy(res.Status.Signal())
 	}
 	var all []error
-	for _, f := range failures(err) {
-		limit := (*sandbox.LimitError)(nil)
-		switch {
-		case errors.As(f.err, &limit): // a warning has already said so
+	for _, e := range leaves(err) {
+		if limit, ok := errors.AsType[*sandbox.LimitError](e); ok { // a warning has already said so
 			if limit.Time > 0 {
-				own = &failure{status: exitTimeout}
+				own = sandbox.Outcome{Status: exitTimeout}
 			}
 			continue
-		case f.status == exitLost:
-			own.status = exitOK
-		case f.status == exitFailed:
-			f.status = exitAfter
 		}
-		all = append(all, f)
+		if errors.Is(e, sandbox.ErrLost) {
+			own = sandbox.Outcome{}
+		}
+		all = append(all, e)
 	}
-	if own.status != exitOK {
-		all = slices.Insert(all, 0, error(own))
+	if own.Status == exitOK && all != nil {
+		if own = outcome(all[0]); own.Status == exitFailed {
+			own.Status = exitAfter
+		}
 	}
-	return errors.Join(all...)
+	return errors.Join(slices.Insert(all, 0, error(exit(own)))...)
 }

@@ -34,12 +34,12 @@ func TestManyGaps(t *testing.T) {
 		gaps = append(gaps, enforce.Gap{Name: "deny", Promise: fmt.Sprint("no access to d", i), Why: "w"})
 	}
 	gaps = append(gaps, enforce.Gap{Name: "limits", Promise: "no more memory", Why: "w"})
-	errs := failures(&enforce.GapError{Gaps: gaps})
-	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+2 || last != "can't be enforced here: 9990 more: zsbx check" {
+	errs := problems(&enforce.GapError{Gaps: gaps})
+	if last := errs[len(errs)-1].Message; len(errs) != mostGaps+2 || last != "can't be enforced here: 9990 more: zsbx check" {
 		t.Errorf("%d errors, the last one: %s", len(errs), last)
 	}
-	if limits := errs[len(errs)-2]; limits.hint != "--allow-gap limits" {
-		t.Errorf("%v, hint %q", limits, limits.hint)
+	if limits := errs[len(errs)-2]; limits.Hint != "--allow-gap limits" {
+		t.Errorf("%v, hint %q", limits, limits.Hint)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, sandbox.AuditSession{}, why.Report{},
+		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, sandbox.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {

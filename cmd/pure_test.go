@@ -124,7 +124,7 @@ func TestParseTarget(t *testing.T) {
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
-		&failure{code: sandbox.CodePolicy, status: exitNotFound, hint: "do this", err: errors.New("second")},
+		refusal(sandbox.CodePolicy, "do this", "second"),
 		policy.Errors{{Origin: policy.Origin{Source: "f", Line: 1, Column: 2}, Code: policy.CodeValue, Msg: "third", Hint: "do that"}},
 		errors.New("fourth\nfifth"),
 	)

@@ -81,7 +81,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		if err != nil {
 			return err
 		}
-		return &failure{status: out.Status, signal: out.Signal}
+		return exit(out)
 	}
 	o.warnOfLate(a, argv)
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/object"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // The rules of the voice. stdout belongs to the command, and to the data that
@@ -86,33 +85,20 @@ func printable(s string) string {
 	return b.String()
 }
 
-type jsonError struct {
-	Code    policy.Code `json:"code"`
-	Message string      `json:"message"`
-	Hint    string      `json:"hint,omitempty"`
-
-	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
-}
-
-// report prints err and returns the outcome that zsbx ends with.
+// report prints err and returns the outcome that zsbx ends with, that of the first error.
 func (v *voice) report(err error) (out sandbox.Outcome) {
-	var errs []jsonError
-	for i, f := range failures(err) {
-		if f.shortage(); i == 0 {
-			out = sandbox.Outcome{Status: f.status, Signal: f.signal}
-		}
-		if f.err != nil {
-			errs = append(errs, jsonError{f.code, f.err.Error(), f.hint, f.origin})
-		}
+	if all := leaves(err); all != nil {
+		out = outcome(all[0])
 	}
+	errs := problems(err)
 	if v.json && errs != nil {
 		writeJSON(v.w, map[string]any{"errors": errs}, "")
-	} else {
-		for _, e := range errs {
-			v.line("error", "31", e.Message)
-		}
-		v.hints(each(errs, func(e jsonError) string { return e.Hint }))
+		return out
 	}
+	for _, e := range errs {
+		v.line("error", "31", e.Message)
+	}
+	v.hints(each(errs, func(e problem) string { return e.Hint }))
 	return out
 }
 
