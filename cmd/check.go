@@ -67,15 +67,10 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
 	opts.Caps = &caps
-	plan, err := sandbox.Plan(c.Policy, opts)
+	plan, err := a.plan(c, opts, argv)
 	if err != nil {
 		return err
 	}
-	if why := plan.Unnamed(); why != "" && !a.say.json {
-		a.say.warn("names can't be resolved: %s", why)
-		a.say.hint("%s", enforce.NamesHint)
-	}
-	a.tellStillWritable(plan)
 	if len(o.questions) > 0 || len(argv) > 0 {
 		return o.answer(a, plan, argv, guard.Check(c.Policy, c.Host, argv))
 	}

@@ -63,7 +63,7 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	}
 	opts := o.options(c)
 	opts.NoTempDir = true // the directory has a new name each time
-	return a.printPlan(c, opts, o.format)
+	return a.printPlan(c, opts, argv, o.format)
 }
 
 // planJSON returns the plan for programs; docs/json.md describes it. Fields may be added,

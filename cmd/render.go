@@ -20,12 +20,11 @@ import (
 
 // printPlan prints what will be enforced in one of the formats, and the policy files
 // behind it.
-func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, format string) error {
-	plan, err := sandbox.Plan(c.Policy, opts)
+func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, argv []string, format string) error {
+	plan, err := a.plan(c, opts, argv)
 	if err != nil {
 		return err
 	}
-	a.tellStillWritable(plan)
 	switch format {
 	case "toml":
 		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))

@@ -72,7 +72,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
 	switch {
 	case o.dryRun:
-		return a.printPlan(c, opts, "text")
+		return a.printPlan(c, opts, argv, "text")
 	case o.opts.InPlace:
 		o.warnOfLate(a, argv)
 		return a.forShell(sandbox.Exec(c.Policy, opts), argv)

@@ -12,6 +12,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -108,11 +109,19 @@ func confirm(question string) (bool, error) {
 	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
-// tellStillWritable warns, as run does, that a rule has no effect.
-func (a *app) tellStillWritable(plan *enforce.Plan) {
-	if why := plan.StillWritable(); why != "" && !a.say.json {
-		a.say.warn("%s", why)
+// plan returns what would be enforced, and prints the warnings of run, except with --json.
+func (a *app) plan(c *compose.Composed, opts sandbox.Options, argv []string) (*enforce.Plan, error) {
+	if opts.Warn = a.warning; a.say.json {
+		opts.Warn = func(sandbox.Warning) {}
 	}
+	plan, err := sandbox.Plan(c.Policy, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range plan.Warnings(argv) {
+		opts.Warn(sandbox.Warning{Text: w.Error(), Hint: w.Hint})
+	}
+	return plan, nil
 }
 
 // tellHome prints in one line what was written to a private home and is gone. A hint

@@ -83,9 +83,28 @@ func (p *Plan) closed(a *Act) string {
 	return p.Seatbelt.Closed(p.Policy, a.Path, access(a, 0))
 }
 
-// StillWritable returns one line about rules that have no effect: they give no right to write,
+// Warnings returns what the user should know of the plan for a command line, in the order in
+// which it is printed.
+func (p *Plan) Warnings(argv []string) policy.Errors {
+	all := slices.Clone(p.Policy.Warnings)
+	add := func(text, hint string) {
+		if text != "" {
+			all = append(all, &policy.Error{Msg: text, Hint: hint})
+		}
+	}
+	if why := p.unnamed(); why != "" {
+		add("names can't be resolved: "+why, namesHint)
+	}
+	add(p.stillWritable(), "")
+	open := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == GapDeny && g.Kind == Hardening })
+	add(p.Policy.Spared(!open), "")
+	add(p.Policy.ClosedTo(argv), "")
+	return all
+}
+
+// stillWritable returns one line about rules that have no effect: they give no right to write,
 // but a wider rule does, and rules add up. It returns "" if there are none.
-func (p *Plan) StillWritable() string {
+func (p *Plan) stillWritable() string {
 	var first, wide *policy.Path
 	var writable []*policy.Path // by the user's own rules, which are few
 	for i := range p.Policy.Paths {

@@ -235,7 +235,7 @@ func (p *Plan) Layers() []Layer {
 	if p.Mediation.Mediates() {
 		add("sockets", p.Mediation.String())
 	}
-	if why := p.Unnamed(); why != "" {
+	if why := p.unnamed(); why != "" {
 		add("names", "not resolved: "+why)
 	} else if p.Mediation.Mediates() && len(p.names) > 0 {
 		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))

@@ -29,12 +29,12 @@ func asksNames(net policy.ResolvedNet) bool {
 	return net.Mode == policy.NetPorts && len(net.ConnectTCP) > 0
 }
 
-// NamesHint is what to type if names can't be resolved. It makes glibc ask by TCP.
-const NamesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
+// namesHint is what to type if names can't be resolved. It makes glibc ask by TCP.
+const namesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
 
-// Unnamed returns why the command can't ask name servers although it may connect to ports, or
+// unnamed returns why the command can't ask name servers although it may connect to ports, or
 // "". If the policy allows port 53, names can be asked by TCP.
-func (p *Plan) Unnamed() string {
+func (p *Plan) unnamed() string {
 	switch {
 	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || policy.Lists(p.Policy.Net.ConnectTCP, 53):
 		return ""

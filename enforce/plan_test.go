@@ -187,10 +187,10 @@ func TestStillWritableOnce(t *testing.T) {
 			r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/home/u/data/%d", i), policy.Read, fs.ModeDir))
 		}
 		p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil, Options{})
-		if said := p.StillWritable(); !strings.Contains(said, fmt.Sprintf(" and %d more: writable by ", rules-1)) {
+		if said := p.stillWritable(); !strings.Contains(said, fmt.Sprintf(" and %d more: writable by ", rules-1)) {
 			t.Errorf("%d rules: %q", rules, said)
 		}
-		return testing.AllocsPerRun(10, func() { p.StillWritable() })
+		return testing.AllocsPerRun(10, func() { p.stillWritable() })
 	}
 	const more = 500
 	if few, many := allocs(2), allocs(2+more); many > few+more {
@@ -209,7 +209,7 @@ func TestStillWritableProtected(t *testing.T) {
 			p := samplePath("/w/.vscode/"+name, policy.Read, 0)
 			p.Rule.Origin = policy.Origin{Source: "--ro"}
 			r.Paths = append(r.Paths, p)
-			if said := NewPlan(r, caps, h, Options{}).StillWritable(); (said != "") != told {
+			if said := NewPlan(r, caps, h, Options{}).stillWritable(); (said != "") != told {
 				t.Errorf("%s: %s: %q", caps.OS, name, said)
 			}
 		}

@@ -18,9 +18,10 @@ const ProjectFile = ".zsbx.toml"
 
 // EscapingLinks looks at rules that lead out of the project by a symbolic link in it. In a
 // project's policy such a rule is an error, because the trusted content does not say where
-// the link leads. Elsewhere it is a warning that says where the rule leads, or an error if
-// only the user should allow that place (Unwise).
-func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
+// the link leads. Elsewhere it adds a warning that says where the rule leads, or returns an
+// error if only the user should allow that place (Unwise).
+func (r *Resolved) EscapingLinks() error {
+	var warnings Errors
 	for _, paths := range [][]Path{r.Paths, r.Net.Unix, r.Create} {
 		for i := range paths {
 			p := &paths[i]
@@ -28,11 +29,11 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 			case len(p.Links) == 0 || from.BuiltIn():
 			case from.Line > 0 && filepath.Base(from.Source) == ProjectFile:
 				if link := p.LinkOutOf(filepath.Dir(from.Source)); link != "" {
-					return warnings, fmt.Errorf("%s: the link %s leads out of the project, to %s; if you mean that, the policy has to name that place itself", from, link, p.Path)
+					return fmt.Errorf("%s: the link %s leads out of the project, to %s; if you mean that, the policy has to name that place itself", from, link, p.Path)
 				}
 			default:
 				if err := r.plantedDoor(p); err != nil {
-					return warnings, err
+					return err
 				}
 				if link := r.host.PlantedLink(p); link != "" {
 					warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
@@ -40,7 +41,8 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 			}
 		}
 	}
-	return warnings, nil
+	r.Warnings = append(warnings, r.Warnings...)
+	return nil
 }
 
 // plantedDoor returns an error for a rule that leads, by a link that an earlier command

@@ -63,7 +63,8 @@ type Resolved struct {
 	Private Private
 	Presets []Named // the presets in use, the detected ones included
 
-	// Warnings are about what was asked for and has no effect. They have no Err.
+	// Warnings are about what was asked for and has no effect, or leads elsewhere. They have
+	// no Err.
 	Warnings Errors
 
 	closed    []Closed // what programs may miss

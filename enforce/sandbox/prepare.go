@@ -27,7 +27,6 @@ type prepared struct {
 	temp   *tempdir.Dir
 
 	resolved *policy.Resolved // nil for a command that is only tracked
-	links    policy.Errors    // warnings about where rules lead by links
 	plan     *enforce.Plan    // like resolved
 	limits   policy.Limits
 	bounds   track.Limits // those of limits that a control group enforces
@@ -61,9 +60,6 @@ func (c *prepared) planWith(make func() error) error {
 	}
 	if err != nil {
 		return err
-	}
-	for _, w := range c.links {
-		c.warn(Warning{Text: w.Error()})
 	}
 	if err := c.openLog(); err != nil {
 		return err
@@ -141,16 +137,21 @@ func (c *prepared) prepare() error {
 	if err != nil {
 		return err
 	}
-	for _, w := range c.resolved.Warnings {
-		c.warn(Warning{Text: w.Error(), Hint: w.Hint})
-	}
-	if why := c.plan.Unnamed(); why != "" {
-		c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
-	}
-	c.warn(Warning{Text: c.plan.StillWritable()})
-	c.warn(Warning{Text: c.resolved.Spared(!leavesOpen(c.plan.Gaps))})
-	c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
+	c.warnOf(nil)
 	return nil
+}
+
+// warnOf passes on the plan's warnings, except for those of an earlier plan.
+func (c *prepared) warnOf(before *enforce.Plan) {
+	var said policy.Errors
+	if before != nil {
+		said = before.Warnings(c.o.Args)
+	}
+	for _, w := range c.plan.Warnings(c.o.Args) {
+		if !slices.ContainsFunc(said, func(s *Error) bool { return s.Error() == w.Error() }) {
+			c.warn(Warning{Text: w.Error(), Hint: w.Hint})
+		}
+	}
 }
 
 // resolve finds out what the policy means on this machine, refuses links that lead out of
@@ -162,7 +163,7 @@ func (c *prepared) resolve() error {
 		return unknown
 	}
 	if err == nil {
-		c.links, err = r.EscapingLinks()
+		err = r.EscapingLinks()
 	}
 	c.resolved, c.limits = r, c.policy.LimitsOn(c.host.OS)
 	return errors.Join(coded(err), c.o.checkLimits(c.limits))
@@ -227,19 +228,14 @@ func (c *prepared) bound() string {
 // planAgain plans with what the machine turned out to be able to do, and decides whether
 // the command may start with the new gaps.
 func (c *prepared) planAgain(caps enforce.Caps) error {
-	before := c.plan.Gaps
+	before := c.plan
 	if err := c.replan(caps); err != nil {
 		return err
 	}
-	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before, g) })
+	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before.Gaps, g) })
 	err := c.o.acceptGaps(c.warn, more)
-	if err == nil && leavesOpen(more) { // an earlier warning says that they are closed
-		c.warn(Warning{Text: c.resolved.Spared(false)})
+	if err == nil {
+		c.warnOf(before)
 	}
 	return err
-}
-
-// leavesOpen reports whether places of secrets can't be kept closed.
-func leavesOpen(gaps []enforce.Gap) bool {
-	return slices.ContainsFunc(gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
 }
