@@ -90,7 +90,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 			"mode": n.Mode, "origin": n.From, "connect_tcp": each(n.ConnectTCP, number), "bind_tcp": each(n.BindTCP, number),
 			"unix": each(n.Unix, func(p policy.Path) string { return p.Path }),
 		},
-		"env": map[string]any{"passed": envNames(r), "left_out": r.EnvDrop},
+		"env": map[string]any{"passed": envNames(plan), "left_out": r.EnvDrop},
 		"limits": jsonLimits{
 			TimeoutSeconds: time.Duration(r.Limits.Timeout.Value).Seconds(), MaxOutputBytes: r.Limits.MaxOutput.Value,
 			MemoryBytes: r.Limits.Memory.Value, Pids: r.Limits.Pids.Value, CPU: float64(r.Limits.CPU.Value) / units.Processor,
@@ -121,6 +121,6 @@ func each[T, U any](list []T, f func(T) U) (all []U) {
 }
 
 // envNames returns the names of the variables that the command gets.
-func envNames(r *policy.Resolved) []string {
-	return each(r.Env, func(kv string) string { return strings.SplitN(kv, "=", 2)[0] })
+func envNames(plan *enforce.Plan) []string {
+	return each(plan.Env, func(kv string) string { return strings.SplitN(kv, "=", 2)[0] })
 }

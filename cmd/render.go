@@ -152,7 +152,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 		t.row("connect", p.Path, p.Rule.Origin.String())
 	}
 	t.section("environment")
-	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
+	t.row("passed", fmt.Sprint(len(plan.Env)), strings.Join(envNames(plan), " "))
 	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
 	t.section("limits")
 	for _, l := range r.Limits.All() {

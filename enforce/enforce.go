@@ -91,6 +91,7 @@ type Layer struct {
 type Plan struct {
 	Policy *policy.Resolved
 	Caps   Caps
+	Env    []string // of the command: see Resolved.EnvWith
 
 	Landlock *landlock.Ruleset // nil if Landlock is not used
 	Seccomp  *seccomp.Filter   // nil if seccomp is not used
@@ -145,6 +146,7 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Pl
 	default:
 		p.planLinux(host, opts)
 	}
+	p.Env = r.EnvWith(p.Mounts.PrivateIn("/tmp") != "")
 	p.Caps.Err = cmp.Or(p.Caps.Err, short())
 	return p
 }

@@ -129,6 +129,27 @@ func (f *envFilter) passes(name, value string) bool {
 	return !loader && !SecretName(name) && !HasURLPassword(value)
 }
 
+// java sets JAVA_HOME on a Mac where Java is in use and the variable is not set: to the
+// last JDK by name in the first directory of JDKs that has one. /usr/bin/java would look
+// for one through Spotlight, which does not answer in a sandbox.
+func (f *envFilter) java(h *Host, presets []Named) {
+	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
+	if h.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
+		return
+	}
+	for _, place := range places("jdks macos") {
+		dir := h.place(place)
+		entries, _ := h.Entries(dir, -1)
+		for _, e := range slices.Backward(entries) {
+			home := dir + "/" + e.Name() + "/Contents/Home"
+			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() {
+				f.vars["JAVA_HOME"] = envVar{home, true}
+				return
+			}
+		}
+	}
+}
+
 // in reports whether a section of the table of variables has a name.
 func in(section, name string) bool {
 	return slices.ContainsFunc(tables.Find(tables.Env, section), func(entry string) bool {

@@ -5,26 +5,20 @@ import (
 	"testing"
 )
 
-// TestNameJavaTemp: the option is removed and comes back in its place, and an option of the user
-// stays.
-func TestNameJavaTemp(t *testing.T) {
+// TestEnvWith: Java's option is left out for a command with a /tmp of its own, an option of the
+// user stays, and the result of Resolve is not changed.
+func TestEnvWith(t *testing.T) {
 	option := javaOptions + "=" + javaTemp("/tmp/x")
 	env := []string{"HOME=/h", option, "TMPDIR=/tmp/x"}
-	r := &Resolved{TempDir: "/tmp/x", Env: env}
-	for _, needed := range []bool{true, false, false, true, true, false} {
-		r.NameJavaTemp(needed)
-		if slices.Contains(r.Env, option) != needed || len(r.Env) != map[bool]int{true: 3, false: 2}[needed] {
-			t.Errorf("needed %t: %q", needed, r.Env)
-		}
-		if needed && !slices.Equal(r.Env, env) {
-			t.Errorf("another order: %q", r.Env)
-		}
+	r := &Resolved{TempDir: "/tmp/x", Env: slices.Clone(env)}
+	if got := r.EnvWith(true); !slices.Equal(got, []string{"HOME=/h", "TMPDIR=/tmp/x"}) || !slices.Equal(r.Env, env) {
+		t.Errorf("%q, and Env is %q", got, r.Env)
+	}
+	if got := r.EnvWith(false); !slices.Equal(got, env) {
+		t.Errorf("%q", got)
 	}
 	own := &Resolved{TempDir: "/tmp/x", Env: []string{javaOptions + "=-Dx=y"}}
-	for _, needed := range []bool{false, true} {
-		own.NameJavaTemp(needed)
-		if len(own.Env) != 1 {
-			t.Errorf("the user's option: %q", own.Env)
-		}
+	if got := own.EnvWith(true); !slices.Equal(got, own.Env) {
+		t.Errorf("the user's option: %q", got)
 	}
 }

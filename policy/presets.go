@@ -110,6 +110,23 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	return nil
 }
 
+// forPresets returns the host as presets see it: a variable that the policy sets moves a
+// tool's directories as one of the caller's does. PATH and HOME stay as they are for
+// programs outside.
+func (h *Host) forPresets(set []Named) Host {
+	own := *h
+	var vars []string
+	for _, v := range slices.Backward(set) { // of set the last one counts, in an environment the first
+		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
+			vars = append(vars, v.Name+"="+v.Value)
+		}
+	}
+	if vars != nil {
+		own.Env = append(vars, h.Env...)
+	}
+	return own
+}
+
 // fill adds a table's values for a key.
 func (p *Policy) fill(name string, like Named, values []string) {
 	k := keyNamed(name)

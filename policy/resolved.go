@@ -56,7 +56,7 @@ type Resolved struct {
 	CacheLinks []CacheEntry
 
 	Net     ResolvedNet
-	Env     []string // the command's environment, NAME=VALUE, sorted by name
+	Env     []string // the command's environment, NAME=VALUE, sorted by name: see EnvWith
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted
 	Limits  Limits
 	Guard   Guard // as merged
@@ -67,8 +67,7 @@ type Resolved struct {
 	// no Err.
 	Warnings Errors
 
-	closed    []Closed // what programs may miss
-	envOfJava []string // Env with Java's option; nil before NameJavaTemp
+	closed []Closed // what programs may miss
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise

@@ -33,7 +33,7 @@ func decideExec(plan *enforce.Plan, file string) enforce.Answer {
 // or not all that execve(2) opens for it may be executed. file is where it was found. The
 // answer is the plan's for that file, or for the part that is refused.
 func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.Answer, _ error) {
-	file, err := LookPath(args[0], plan.Policy.Env, plan.Policy.Dir)
+	file, err := LookPath(args[0], plan.Env, plan.Policy.Dir)
 	if err != nil {
 		return "", enforce.Answer{}, err
 	}

@@ -204,7 +204,6 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
 	opts.NoLimits = c.bound()
 	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)
-	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec
 	}

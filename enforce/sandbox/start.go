@@ -136,8 +136,8 @@ func (c *Command) giveUp() {
 // the gaps that this leaves are accepted.
 func (c *Command) start() error {
 	env, dir := c.host.Env, c.host.Dir
-	if c.resolved != nil {
-		env, dir = c.resolved.Env, c.resolved.Dir
+	if c.plan != nil {
+		env, dir = c.plan.Env, c.resolved.Dir
 	}
 	if len(c.o.Args) == 0 {
 		return errors.New("no command given")
@@ -225,9 +225,6 @@ func (c *Command) launch(cmd *fork.Command) error {
 
 // try starts a command under the current plan.
 func (c *Command) try(cmd fork.Command) error {
-	if c.resolved != nil {
-		cmd.Env = c.resolved.Env // a refusal by the kernel changes it
-	}
 	if c.o.Job && !c.o.InPlace {
 		cmd.Forward = forwarded()
 	}
@@ -238,6 +235,7 @@ func (c *Command) try(cmd fork.Command) error {
 		cmd.Files = c.files.Command[:]
 	}
 	if c.plan != nil {
+		cmd.Env = c.plan.Env // a refusal by the kernel changes it
 		c.plan.ForSession(c.s.ID())
 		var err error
 		if c.broker, err = c.plan.Confine(&cmd); err != nil {

@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The project's own cache. Programs outside start what is in some caches
+// (npx, wrappers), or have hard links into them (uv, bun). A command that may write
+// there can make them do what it wants, in other projects too. So the presets
+// point these tools to a directory that belongs to one working directory and
+// to commands under zsbx. It stays, so that the next run is fast.
+
+// cacheVariable names it in a path.
+const cacheVariable = "ZSBX_CACHE"
+
+// projectCaches is the directory of these caches, below the directory for caches.
+const projectCaches = "/zsbx-caches/"
+
+// projectCache returns the project's own cache, or "" if there is no place for one. Its
+// name is made from the working directory's, so no other project has it. A coding agent
+// has a separate one, which is a place of secrets, because its login is in it.
+func (h *Host) projectCache() string {
+	base, usual := h.place("${XDG_CACHE_HOME:-~/.cache}"), h.place("~/.cache")
+	if h.agents != "" && base != usual && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
+		base = usual
+	}
+	if !path.IsAbs(base) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(h.Dir))
+	id := hex.EncodeToString(sum[:8])
+	if h.agents != "" {
+		return path.Clean(base) + "/zsbx-agents/" + id + h.agents
+	}
+	return path.Clean(base) + "/zsbx-caches/" + id
+}
+
+// cacheOfAgents returns what the agents' presets among the rules add to a cache's name:
+// "-claude", or "" for none.
+func cacheOfAgents(rules []Rule) string {
+	var names []string
+	for i := range rules {
+		if r := &rules[i]; r.Path == "$"+cacheVariable && isAgent(r) {
+			names = append(names, "-"+strings.TrimPrefix(r.Origin.Source, "preset "))
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "")
+}
+
+// projectCache sets up the project's own cache: what is to be in it, and the variables
+// that lead there. These are left out if it can't be made.
+func (rs *resolver) projectCache(flat *Policy) {
+	dir, usable := rs.presets.projectCache(), false
+	if dir != "" {
+		rs.w.exact = false
+		if pl, err := rs.w.walk(dir); err == nil {
+			dir = pl.path
+			usable = slices.ContainsFunc(rs.r.Paths, func(p Path) bool { return p.Access&Write != 0 && p.Covers(dir) }) ||
+				slices.ContainsFunc(rs.r.Create, func(p Path) bool { return p.Path == dir })
+		}
+	}
+	if usable {
+		rs.r.Cache = dir
+		for _, l := range flat.FS.Cache {
+			if to, err := rs.presets.absolute(l.To); err == nil {
+				rs.r.CacheLinks = append(rs.r.CacheLinks, CacheEntry{l.Name, to, l.Copy})
+			}
+		}
+	}
+	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Named) bool {
+		return v.Origin.BuiltIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
+	})
+	for i := range flat.Env.Set {
+		if v := &flat.Env.Set[i]; v.Origin.BuiltIn() {
+			v.Value = strings.ReplaceAll(v.Value, "$"+cacheVariable, dir)
+		}
+	}
+}
