@@ -43,7 +43,7 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    []string // NAME=VALUE
-	say    *voice
+	say    voice
 	cfg    settings
 	help   bytes.Buffer // what cobra prints
 	args   []string     // without the program's name
@@ -78,7 +78,7 @@ func Main(args []string) int {
 }
 
 func (a *app) main(args []string) sandbox.Outcome {
-	a.args, a.say = args, &voice{w: a.stderr}
+	a.args, a.say.w = args, a.stderr
 	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
 		// Commands that only look, or that end what is left running, go on.
@@ -100,9 +100,7 @@ func (a *app) main(args []string) sandbox.Outcome {
 // Root builds all of zsbx's commands, for programs that write documentation
 // from them. Main runs them.
 func Root() *cobra.Command {
-	a := &app{stdout: io.Discard, stderr: io.Discard}
-	a.say = &voice{w: a.stderr}
-	return newRoot(a, nil)
+	return newRoot(&app{stdout: io.Discard, stderr: io.Discard}, nil)
 }
 
 // dieBy ends zsbx by the signal that ended the command. A shell that runs zsbx

@@ -49,7 +49,8 @@ func refusal(code policy.Code, hint, format string, args ...any) error {
 func coded(code policy.Code, err error) error {
 	all := leaves(err)
 	for i, e := range all {
-		if _, has := errors.AsType[*policy.Error](e); !has {
+		_, has := errors.AsType[*policy.Error](e)
+		if _, done := e.(exit); !done && !has {
 			all[i] = &policy.Error{Code: code, Err: e}
 		}
 	}

@@ -108,7 +108,7 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
 		args = slices.Delete(args, i, i+1)
 	}
-	if run := newRun(&app{say: &voice{}}); !c.HasParent() && run.ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
+	if run := newRun(&app{}); !c.HasParent() && run.ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
 		flags := len(args) - run.Flags().NArg()
 		hint = "zsbx run " + quoteArgs(append(withoutValues(args[:flags]), args[flags:]...))
 	}

@@ -11,7 +11,7 @@ import (
 // TestWarnGaps: each gap has its name and its reason.
 func TestWarnGaps(t *testing.T) {
 	var b strings.Builder
-	a := &app{say: &voice{w: &b}}
+	a := &app{say: voice{w: &b}}
 	a.warnGaps([]enforce.Gap{{Name: "a", Promise: "no a", Why: "x"}, {Name: "b", Promise: "no b", Why: "y"}})
 	want := "zsbx: warning: not enforced here: no a (a): x\nzsbx: warning: not enforced here: no b (b): y\n"
 	if b.String() != want {

@@ -26,7 +26,7 @@ func typable(t *testing.T, hint string) string {
 	if slices.ContainsFunc(words, func(w string) bool { return len(w) > 1 && strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" }) {
 		return "a word is left to be filled in"
 	}
-	a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}, env: os.Environ()}
+	a := &app{stdout: io.Discard, stderr: io.Discard, say: voice{w: io.Discard}, env: os.Environ()}
 	switch {
 	case strings.HasPrefix(words[0], "--"):
 		fs := newRun(a).Flags()

@@ -15,7 +15,7 @@ import (
 
 func newImport(a *app) *cobra.Command {
 	var format string
-	c := command("import", func(args []string) error { return a.importFile(format, args) })
+	c := command("import", func(args []string) error { return coded(sandbox.CodePolicy, a.importFile(format, args)) })
 	c.Flags().StringVar(&format, "format", "", "the format of FILE, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it decide")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -27,11 +27,11 @@ func (a *app) importFile(format string, args []string) error {
 	}
 	data, err := policy.ReadFile(args[0])
 	if err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	r, err := imports.Read(format, args[0], data)
 	if err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
@@ -40,7 +40,7 @@ func (a *app) importFile(format string, args []string) error {
 	}
 	b.WriteString("\n")
 	if err := r.Policy.EncodeTOML(&b); err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	if len(r.Left) > 0 {
 		a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))

@@ -21,7 +21,7 @@ import (
 
 func newLog(a *app) *cobra.Command {
 	var audit, dir, since string
-	c := command("log", func(args []string) error { return a.log(args, audit, dir, since) })
+	c := command("log", func(args []string) error { return coded(sandbox.CodePolicy, a.log(args, audit, dir, since)) })
 	f := c.Flags()
 	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
 	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: a time span before now such as 90m, or a day such as 2026-01-31")
@@ -42,20 +42,20 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	if err = compose.CheckVariables(&h); err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	_, user, err := compose.UserPolicy(&h)
 	if err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	// The log is in its usual place, unless the user's policy or --audit names another.
 	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
 	log, err := p.AuditLog(h)
 	if err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return err
 	}
 	all, damaged, err := sandbox.ReadAudit(log.Dir.Value)
 	if damaged > 0 {

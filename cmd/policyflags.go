@@ -176,14 +176,13 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 
 // composeErr gives each error that err joins a code, and a hint if there is one.
 func (o *policyFlags) composeErr(err error) error {
-	var errs []error
-	for _, e := range leaves(err) {
-		if untrusted := (*compose.UntrustedError)(nil); errors.As(e, &untrusted) {
-			e = refusal(codeUntrusted, o.trustCommand(), "%w", e)
+	all := leaves(err)
+	for i, e := range all {
+		if _, untrusted := errors.AsType[*compose.UntrustedError](e); untrusted {
+			all[i] = refusal(codeUntrusted, o.trustCommand(), "%w", e)
 		}
-		errs = append(errs, coded(sandbox.CodePolicy, e))
 	}
-	return errors.Join(errs...)
+	return coded(sandbox.CodePolicy, errors.Join(all...))
 }
 
 // trustCommand is what to type to see what the project's policies ask for.

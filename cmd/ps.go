@@ -17,7 +17,7 @@ import (
 
 func newPs(a *app) *cobra.Command {
 	all := false
-	c := command("ps", func([]string) error { return a.ps(all) })
+	c := command("ps", func([]string) error { return coded(sandbox.CodeSession, a.ps(all)) })
 	c.Args = noArgs
 	c.Flags().BoolVar(&all, "all", false, "list ended sessions, too")
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
@@ -37,11 +37,11 @@ func openStore() (*track.Store, error) {
 func (a *app) ps(ended bool) error {
 	st, err := openStore()
 	if err != nil {
-		return coded(sandbox.CodeSession, err)
+		return err
 	}
 	all, orphans, err := st.Survey()
 	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
-	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), coded(sandbox.CodeSession, err))
+	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), err)
 	if a.say.json {
 		return failed
 	}

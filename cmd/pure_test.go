@@ -169,7 +169,7 @@ func TestTable(t *testing.T) {
 func TestRootCommand(t *testing.T) {
 	whole := Root()
 	for name := range commands() {
-		a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}}
+		a := &app{stdout: io.Discard, stderr: io.Discard, say: voice{w: io.Discard}}
 		one := newRoot(a, []string{name})
 		if len(one.Commands()) != 1 || one.Commands()[0].Name() != name {
 			t.Errorf("%s: %d commands", name, len(one.Commands()))
@@ -216,7 +216,7 @@ func TestCommandLine(t *testing.T) {
 func BenchmarkCommandLine(b *testing.B) {
 	args := []string{"run", "--rw", ".", "--", "true"}
 	for b.Loop() {
-		a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}}
+		a := &app{stdout: io.Discard, stderr: io.Discard, say: voice{w: io.Discard}}
 		root := newRoot(a, args)
 		c, rest, err := root.Find(args)
 		if err == nil {

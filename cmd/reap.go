@@ -24,7 +24,7 @@ type reapFlags struct {
 
 func newReap(a *app) *cobra.Command {
 	o := &reapFlags{mistakes: &a.mistakes, wait: 10 * time.Second}
-	c := command("reap", func(args []string) error { return o.run(a, args) })
+	c := command("reap", func(args []string) error { return coded(sandbox.CodeSession, o.run(a, args)) })
 	c.ValidArgsFunction = completeSessions
 	fs := c.Flags()
 	fs.BoolVar(&o.all, "all", false, "reap all sessions of this user")
@@ -45,7 +45,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	}
 	st, err := openStore()
 	if err != nil {
-		return coded(sandbox.CodeSession, err)
+		return err
 	}
 	ids, err := o.targets(a, st, refs)
 	reports, errs := o.each(st, ids)
@@ -62,7 +62,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	var errs []error
 	for _, ref := range refs {
 		id, err := st.Find(ref)
-		if errs = append(errs, coded(sandbox.CodeSession, err)); err == nil && !slices.Contains(ids, id) {
+		if errs = append(errs, err); err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -78,7 +78,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	if o.all && !a.say.json {
 		a.tellOrphans(orphans)
 	}
-	return ids, coded(sandbox.CodeSession, err)
+	return ids, err
 }
 
 // each reaps the sessions at the same time, and returns their reports in order. An error with
@@ -90,9 +90,7 @@ func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report,
 	for n, id := range ids {
 		places <- struct{}{}
 		wg.Go(func() {
-			var err error
-			all[n], err = o.one(st, id)
-			errs[n] = coded(sandbox.CodeSession, err)
+			all[n], errs[n] = o.one(st, id)
 			<-places
 		})
 	}

@@ -63,7 +63,7 @@ func writeErr(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("writing to stdout: %w", files.Plain(err))
+	return refusal(sandbox.CodeFailed, "", "writing to stdout: %w", files.Plain(err))
 }
 
 // table is text in columns and sections. A section without rows is left out.

@@ -23,11 +23,10 @@ type runFlags struct {
 
 	explainFile string
 	dryRun      bool
-	say         *voice // --json sets its json
 }
 
 func newRun(a *app) *cobra.Command {
-	o := &runFlags{say: a.say}
+	o := &runFlags{}
 	c := command("run", func(args []string) error { return o.run(a, args) })
 	fs := c.Flags()
 	o.add(a, c)
@@ -63,7 +62,7 @@ const defaultKillAfter = 5 * time.Second
 
 // run reads the flags, runs the command, and reports how that went.
 func (o *runFlags) run(a *app, argv []string) error {
-	c, err := o.compose("", argv, o.check(argv))
+	c, err := o.compose("", argv, o.check(a, argv))
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	return afterRun(&res, err)
 }
 
-func (o *runFlags) check(argv []string) error {
+func (o *runFlags) check(a *app, argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx "+o.fs.Name()+" --help", "no command given"))
 	}
@@ -118,7 +117,7 @@ func (o *runFlags) check(argv []string) error {
 	}
 	o.apart("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
 		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
-	o.failIf(o.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
+	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
 }
@@ -137,7 +136,7 @@ func (o *runFlags) warnOfLate(a *app, argv []string) {
 		return
 	}
 	a.say.warn("%s is passed to %s: flags of zsbx go before the command", argv[i], shell.Quote(argv[0]))
-	if late := newRun(&app{say: &voice{}}); late.ParseFlags(argv[i:]) == nil && late.Flags().NArg() == 0 {
+	if late := newRun(&app{}); late.ParseFlags(argv[i:]) == nil && late.Flags().NArg() == 0 {
 		a.say.hint("%s", a.retyped(argv, argv[i:], quoteArgs(argv[:i])))
 	}
 }

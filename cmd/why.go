@@ -15,7 +15,7 @@ import (
 )
 
 func newWhy(a *app) *cobra.Command {
-	o := &runFlags{say: a.say}
+	o := &runFlags{}
 	o.opts.Explain = true
 	c := command("why", func(args []string) error { return o.run(a, args) })
 	o.add(a, c)

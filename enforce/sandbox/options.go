@@ -117,11 +117,11 @@ type Warning struct {
 	Gaps []enforce.Gap // hardening that is not enforced here, reported before the start
 }
 
-// warner calls Options.Warn from one goroutine at a time, if there is something to say.
+// warner calls Options.Warn from one goroutine at a time.
 func (o *Options) warner() func(Warning) {
 	var mu sync.Mutex
 	return func(w Warning) {
-		if o.Warn != nil && (w.Text+w.Hint != "" || w.Gaps != nil) {
+		if o.Warn != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			o.Warn(w)
