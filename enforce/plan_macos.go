@@ -92,7 +92,7 @@ func (p *Plan) protectUnmade(name string) bool {
 	}
 	for _, home := range []string{p.Policy.Home, p.Policy.RealHome} {
 		rest, ok := strings.CutPrefix(name, home+"/")
-		if ok && home != "" && slices.Contains(policy.StartupFiles(), rest) {
+		if ok && home != "" && slices.Contains(policy.StartupFiles("macos"), rest) {
 			return true
 		}
 	}

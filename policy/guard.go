@@ -177,8 +177,14 @@ func (h *Host) realSearchPath() []string {
 func places(section string) []string { return tables.Find(tables.Places, section) }
 
 // StartupFiles returns files and directories below the home directory that the user's next
-// shell, login, git or editor reads and executes. The caller must not change the list.
-func StartupFiles() []string { return places("startup") }
+// shell, login, git or editor reads and executes on a system. The caller must not change the
+// list.
+func StartupFiles(os string) []string {
+	if more := places("startup " + os); more != nil {
+		return slices.Concat(places("startup"), more)
+	}
+	return places("startup")
+}
 
 // actedUpon returns which of these places could be changed by writing to a path, or "".
 func (g *guard) actedUpon(p *Path) string {
@@ -188,7 +194,7 @@ func (g *guard) actedUpon(p *Path) string {
 		}
 	}
 	if rel, ok := strings.CutPrefix(p.Path, g.home+"/"); ok && g.home != "." {
-		return placeOf(rel, p.Mode.IsDir(), "startup", "programs")
+		return placeOf(rel, p.Mode.IsDir(), "startup", "startup macos", "programs")
 	}
 	return placeOf(p.Path, p.Mode.IsDir(), "system")
 }

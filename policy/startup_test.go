@@ -15,7 +15,7 @@ func TestRelocations(t *testing.T) {
 		".local/bin", ".local/lib/python3/site-packages", ".local/share/uv/tools", ".local/share/applications", "caches/own")
 	h.write(t, ".bashrc", "")
 	var asked []string
-	for _, list := range [][]string{StartupFiles(), places("programs"), {"project/.git", "project/.git/hooks", "project/.vscode"}} {
+	for _, list := range [][]string{StartupFiles("macos"), places("programs"), {"project/.git", "project/.git/hooks", "project/.vscode"}} {
 		for _, name := range list {
 			asked = append(asked, filepath.Join(h.Home, name))
 		}
@@ -65,7 +65,7 @@ func TestSystemPlaces(t *testing.T) {
 			t.Errorf("%s: %q", p, got)
 		}
 	}
-	for _, list := range [][]string{StartupFiles(), places("programs"), places("system"), places("project")} {
+	for _, list := range [][]string{StartupFiles("macos"), places("programs"), places("system"), places("project")} {
 		for _, name := range list {
 			if filepath.Clean(name) != name || strings.HasSuffix(name, "/") {
 				t.Errorf("%q is not clean", name)

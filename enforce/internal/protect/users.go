@@ -53,7 +53,7 @@ func (c *protector) startup(dir, which, cut string) string {
 	if !all && slices.ContainsFunc(there.Entries, func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }) {
 		config = policy.List(c.host, path.Join(real, ".config"))
 	}
-	for _, name := range policy.StartupFiles() {
+	for _, name := range policy.StartupFiles(c.host.OS) {
 		if !strings.HasPrefix(name, which) {
 			continue
 		}

@@ -57,7 +57,7 @@ func TestProtectOnMacOS(t *testing.T) {
 	p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{
 		Protect: []string{"/Users/u/proj/state"}, Hide: []string{"/Users/u/proj/state", "/Users/u/proj"},
 	})
-	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state"} {
+	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state", "/Users/u/proj/Library/Services"} {
 		if !slices.Contains(p.Seatbelt.Protect, want) {
 			t.Errorf("%s is not protected: %q", want, p.Seatbelt.Protect)
 		}
@@ -89,7 +89,7 @@ func TestProtectOnMacOS(t *testing.T) {
 	// check says what the kernel does.
 	for _, path := range []string{
 		"/Users/u/proj/src", "/Users/u/proj/.git/config", "/Users/u/proj/.git/Commondir", "/Users/u/proj/.git/hooks/pre-commit", "/Users/u/proj/.git/index",
-		"/Users/u/proj/.envrc", "/Users/u/proj/.vscode/tasks.json", "/Users/u/proj/state/record", "/Users/u/other", "/Users/u/proj/Library/launchagents/x.plist",
+		"/Users/u/proj/.envrc", "/Users/u/proj/.vscode/tasks.json", "/Users/u/proj/state/record", "/Users/u/other", "/Users/u/proj/library/QuickLook/x.qlgenerator", "/Users/u/proj/Library/Caches/x", "/Users/u/proj/Library/launchagents/x.plist",
 	} {
 		for op, act := range map[string]enforce.Act{
 			"file-read-data":  {Op: enforce.ActOpen, Flags: enforce.ActRead, Path: path},
