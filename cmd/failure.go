@@ -31,7 +31,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 // The codes of errors that other packages do not define.
 const (
 	codeUntrusted = "untrusted" // the project policy is not trusted
-	codeOutput    = "output"    // the command's output could not be written
+	codeOutput    = "output"    // the command's output, or a message about it, could not be written
 	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 

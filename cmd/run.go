@@ -87,7 +87,8 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return a.forShell(err, argv)
 	}
-	a.say.w = &patient{w: a.say.w}
+	words := &patient{w: a.say.w}
+	a.say.w = words
 	res, err := command.Wait()
 	if res.Report.Kept {
 		a.left = command
@@ -99,7 +100,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.opts.Keep:
 		o.afterFailure(a, argv)
 	}
-	return afterRun(&res, err)
+	return afterRun(&res, errors.Join(err, words.unsaid()))
 }
 
 func (o *runFlags) check(a *app, argv []string) error {

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,26 +114,47 @@ type patient struct {
 	w     io.Writer
 	mu    sync.Mutex
 	stuck bool
+	lost  error // why something was not said
 }
 
 func (p *patient) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stuck {
-		return 0, os.ErrDeadlineExceeded
+		return 0, p.lost
 	}
 	signal.Ignore(syscall.SIGTTOU)
 	said := make(chan error, 1)
 	words := append([]byte(nil), b...)
-	go func() {
-		_, err := p.w.Write(words)
-		said <- err
-	}()
+	go func() { said <- writeAll(p.w, words) }()
 	select {
 	case err := <-said:
+		p.lost = cmp.Or(p.lost, err)
 		return len(b), err
 	case <-time.After(wordTime):
-		p.stuck = true
-		return 0, os.ErrDeadlineExceeded
+		p.stuck, p.lost = true, cmp.Or(p.lost, os.ErrDeadlineExceeded)
+		return 0, p.lost
 	}
+}
+
+// writeAll waits for the reader even if the command, which shares the open file, has set
+// O_NONBLOCK.
+func writeAll(w io.Writer, b []byte) error {
+	for end := time.Now().Add(wordTime); ; time.Sleep(wordTime / 100) {
+		n, err := w.Write(b)
+		if b = b[n:]; !errors.Is(err, syscall.EAGAIN) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// unsaid returns an error if something was not said. The command shares standard error, and
+// can make it fail, so that nobody learns what it changed.
+func (p *patient) unsaid() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost == nil {
+		return nil
+	}
+	return refusal(codeOutput, "", "what zsbx had to say could not be written: %w", p.lost)
 }
