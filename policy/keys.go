@@ -208,13 +208,19 @@ func (k *key) put(p *Policy, list []Named) (err error) {
 	return err
 }
 
-// override replaces what sum has for a key that does not add up with what p has, if
-// anything.
-func (k *key) override(sum, p *Policy) {
+// merge adds what p has for a key to what sum has, or replaces it if the key does not add
+// up. FS.Rules are left to the caller.
+func (k *key) merge(sum, p *Policy) {
 	switch to := k.at(sum).(type) {
 	case *[]Rule:
 		if from := *k.at(p).(*[]Rule); k.replaces && from != nil {
 			*to = slices.Clone(from)
+		}
+	case *[]Named:
+		*to = append(*to, *k.at(p).(*[]Named)...)
+	case *[]Port:
+		if from := *k.at(p).(*[]Port); from != nil { // an empty list counts, too
+			*to = append(append([]Port{}, *to...), from...)
 		}
 	case *Named:
 		*to = cmp.Or(*k.at(p).(*Named), *to)

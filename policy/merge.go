@@ -39,9 +39,10 @@ func Merge(ps ...*Policy) *Policy {
 func mergeSystem(at **Policy, p, system *Policy) {
 	if sum := *at; sum != nil {
 		for i := range keys {
-			keys[i].override(sum, p)
+			if k := &keys[i]; k.kind >= scalar || k.kind == textTable || k.replaces {
+				k.merge(sum, p)
+			}
 		}
-		sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
 		if p.Guard.Off {
 			sum.Guard.Lists = nil
 		}
@@ -54,30 +55,14 @@ func mergeSystem(at **Policy, p, system *Policy) {
 
 // add merges p, without its parts for single systems, over sum.
 func (sum *Policy) add(p *Policy) {
-	sum.Presets = append(sum.Presets, p.Presets...)
-	sum.FS.Rules = append(sum.FS.Rules, p.FS.Rules...)
-	sum.FS.Deny = append(sum.FS.Deny, p.FS.Deny...)
+	sum.FS.Rules = append(sum.FS.Rules, p.FS.Rules...) // of several keys, in the order they were written
 	sum.FS.Cache = append(sum.FS.Cache, p.FS.Cache...)
 	sum.Closed = append(sum.Closed, p.Closed...)
-	addPorts(&sum.Net.ConnectTCP, p.Net.ConnectTCP)
-	addPorts(&sum.Net.BindTCP, p.Net.BindTCP)
-	sum.Net.Unix = append(sum.Net.Unix, p.Net.Unix...)
-	sum.Env.Allow = append(sum.Env.Allow, p.Env.Allow...)
-	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
 	if p.Guard.Off {
 		sum.Guard = Guard{Off: true, Words: sum.Guard.Words}
 	}
-	sum.Guard.Lists = append(sum.Guard.Lists, p.Guard.Lists...)
-	sum.Guard.Words = append(sum.Guard.Words, p.Guard.Words...)
 	for i := range keys {
-		keys[i].override(sum, p)
-	}
-}
-
-// addPorts appends a list unless it is nil. An empty list makes a nil one empty.
-func addPorts(to *[]Port, from []Port) {
-	if from != nil {
-		*to = append(append(make([]Port, 0, len(*to)+len(from)), *to...), from...)
+		keys[i].merge(sum, p)
 	}
 }
 
