@@ -193,7 +193,7 @@ func (r *Resolved) Short(p string) string {
 // Foreign makes a host of another system, h.OS, from this one, to print a profile that is
 // to be used there. Only the home directory and the working directory are looked at. All
 // other paths count as directories, except the symbolic links that every macOS has,
-// devices, and the resolver's socket.
+// and devices.
 func Foreign(h Host) Host {
 	links := map[string]string{}
 	if h.OS == "macos" {
@@ -209,8 +209,6 @@ func Foreign(h Host) Host {
 			return here.Lstat(path)
 		case links[path] != "":
 			return Stat{Mode: fs.ModeSymlink}, nil
-		case path == "/private/var/run/mDNSResponder":
-			return Stat{Mode: fs.ModeSocket}, nil
 		case strings.HasPrefix(path, "/dev/") && !slices.Contains([]string{"/dev/fd", "/dev/pts", "/dev/shm"}, path):
 			return Stat{Mode: fs.ModeDevice | fs.ModeCharDevice}, nil
 		}

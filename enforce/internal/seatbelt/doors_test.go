@@ -159,7 +159,8 @@ func TestClosedByDefault(t *testing.T) {
 		{"file-read-data", pty, true}, {"file-write-data", pty, true}, {"file-write-data", file("/dev/ptmx"), true},
 		{"file-read-metadata", file("/Users/u"), true}, {"file-read-data", file("/Users/u"), false}, {"file-read-metadata", file("/tmp"), true},
 		{"file-read-metadata", file("/Users/u/Documents"), false}, {"file-read-data", file("/"), true},
-		{"network-outbound", file("/private/var/run/mDNSResponder"), true},
+		{"network-outbound", file("/private/var/run/mDNSResponder"), true}, {"file-read-metadata", file("/private/var/run"), true},
+		{"file-write-unlink", file("/private/var/run/mDNSResponder"), false},
 		{"network-outbound", file("/private/tmp/com.apple.launchd.abc/Listeners"), false},
 		{"network-outbound", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true}, {"network-bind", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true},
 		// A socket in the project can be made, but not connected to.

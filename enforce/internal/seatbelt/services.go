@@ -36,6 +36,7 @@ func (w *sbpl) network(r *policy.Resolved) {
 		w.allow([]string{"network-outbound"}, from, "(remote ip)")
 		w.allow([]string{"network-bind", "network-inbound"}, from, "(local ip)")
 		w.allow([]string{"system-socket"}, from)
+		w.allow([]string{"file-read-metadata"}, from+": name lookups", `(literal "/private/var/run")`)
 		w.allow([]string{"network-outbound"}, from+": name lookups", `(literal "`+resolverSocket+`")`)
 		w.allow([]string{"file-read*"}, from+": name lookups", `(literal "/private/var/run/resolv.conf")`)
 		w.allow([]string{"mach-lookup"}, from+": name lookups", `(global-name "com.apple.dnssd.service")`)
