@@ -19,11 +19,11 @@ func flag(p string, a policy.Access, mode fs.FileMode) policy.Path {
 }
 
 func macPolicy(paths ...policy.Path) *policy.Resolved {
+	const temp = "/private/var/folders/ab/cd/T/zsbx-1"
 	return &policy.Resolved{
-		OS: "macos", Dir: "/Users/u/proj", Home: "/Users/u",
-		TempDir: "/private/var/folders/ab/cd/T/zsbx-1",
-		Paths:   paths,
-		Net:     policy.ResolvedNet{Mode: policy.NetOpen},
+		OS: "macos", Dir: "/Users/u/proj", Home: "/Users/u", TempDir: temp,
+		Paths: append(paths[:len(paths):len(paths)], flag(temp, allAccess, fs.ModeDir)),
+		Net:   policy.ResolvedNet{Mode: policy.NetOpen},
 	}
 }
 

@@ -26,10 +26,8 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 			}
 		}
 	}
-	for _, d := range []string{r.Dir, r.TempDir} {
-		c := w.optionalPath(d, own("working directory"))
-		add(own("working directory"), append(ancestors(c), c)...)
-	}
+	dir := w.optionalPath(r.Dir, own("working directory"))
+	add(own("working directory"), append(ancestors(dir), dir)...)
 	for _, p := range append(r.Paths[:len(r.Paths):len(r.Paths)], r.Net.Unix...) {
 		from := p.Rule.Origin
 		add(from, ancestors(w.path(p.Path, from))...)
@@ -42,8 +40,8 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	for _, p := range slices.Sorted(maps.Keys(seen)) {
 		w.allow([]string{"file-read-metadata"}, seen[p].String(), w.filter("literal", p, seen[p]))
 	}
-	if from := own("getcwd(3) opens it"); r.Dir != "" {
-		w.allow([]string{"file-read-data"}, from.Source, w.filter("literal", w.path(r.Dir, from), from))
+	if from := own("getcwd(3) opens it"); dir != "" {
+		w.allow([]string{"file-read-data"}, from.Source, w.filter("literal", dir, from))
 	}
 }
 
@@ -72,7 +70,6 @@ func (w *sbpl) paths(r *policy.Resolved) {
 	for _, p := range r.Paths {
 		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), w.place(p))
 	}
-	w.tempDir(r, pathOps(policy.Read|policy.Write|policy.Exec, fs.ModeDir))
 }
 
 // place returns the filter for a path: a directory with all that is in it, or one file.
@@ -82,14 +79,6 @@ func (w *sbpl) place(p policy.Path) string {
 		name = "subpath"
 	}
 	return w.filter(name, w.path(p.Path, p.Rule.Origin), p.Rule.Origin)
-}
-
-// tempDir allows operations in the session's private temporary directory.
-func (w *sbpl) tempDir(r *policy.Resolved, ops []string) {
-	if r.TempDir != "" {
-		from := own("temporary directory")
-		w.allow(ops, from.String(), w.filter("subpath", w.path(r.TempDir, from), from))
-	}
 }
 
 // pathOps returns the operations of an access. AccessOps must deny all of them, wildcards and
@@ -223,15 +212,9 @@ func (w *sbpl) writable(p string) bool {
 
 // writableRoots returns the directories in which the command may write.
 func writableRoots(r *policy.Resolved) map[string]bool {
-	dirs := []string{r.TempDir}
-	for _, p := range r.Paths {
-		if p.Access&policy.Write != 0 && p.Mode.IsDir() {
-			dirs = append(dirs, p.Path)
-		}
-	}
 	roots := map[string]bool{}
-	for _, p := range dirs {
-		if c, err := Path(p); err == nil {
+	for _, p := range r.Paths {
+		if c, err := Path(p.Path); err == nil && p.Access&policy.Write != 0 && p.Mode.IsDir() {
 			roots[c] = true
 		}
 	}

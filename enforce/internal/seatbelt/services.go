@@ -94,7 +94,9 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
 	w.deny([]string{"network-outbound"}, "zsbx: launchd's sockets",
 		`(regex "^/private/(tmp|var/run)/com\\.apple\\.launchd\\.[^/]+/Listeners$")`)
-	w.tempDir(r, []string{"network-outbound"})
+	if from := own("temporary directory"); r.TempDir != "" {
+		w.allow([]string{"network-outbound"}, from.String(), w.filter("subpath", w.path(r.TempDir, from), from))
+	}
 	for _, p := range r.Net.Unix {
 		w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path), w.place(p))
 	}
