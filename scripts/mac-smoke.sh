@@ -9,7 +9,7 @@ go test -count=1 -v -run '^TestMac(SelfCheck|AnswersOutside|Operations|LongLiter
 "$z" check --self-test; echo "check: $?"
 "$z" run --rw . -- /bin/sh -c 'id -un; pwd -P; ls /dev/fd; echo err >/dev/stderr; mktemp; cat <<X
 here
-X'; echo "sh: $?"; "$z" run -- /bin/zsh -fc 'cat <<<zsh'; echo "zsh: $?"
+X'; echo "sh: $?"; "$z" run -- /bin/zsh -fc 'cat <<<zsh'; echo "zsh: $?"; "$z" run -- /bin/bash -c 'cat <<<bash'; echo "bash: $?"
 for t in 'git --version' 'cc --version' 'make --version' 'python3 -V'; do "$z" run --rw . -- /usr/bin/${t%% *} ${t#* }; echo "$t: $?"; done
 "$z" run -- /usr/bin/curl -sSo /dev/null https://example.com; echo "curl: $?"
 if "$z" run --rw . -- cat ~/.zsh_history; then echo LEAK; fi; if "$z" run --track-only -- /usr/bin/open -g -a Calculator; then echo DOOR; fi
