@@ -67,13 +67,8 @@ func (t *kernelTable) ghost(pid int) bool {
 func (t *kernelTable) Lookup(pid int) (Proc, error) { return proc.Look(pid) }
 
 // Probe asks the kernel about a process's profile.
-func (t *kernelTable) Probe(pid int) scan.Answers {
-	a := scan.Answers{Sandboxed: libsystem.SandboxCheck(pid, "", libsystem.FilterNone, ""), Allow: scan.NoAnswer, Deny: scan.NoAnswer}
-	if a.Sandboxed == scan.Denied {
-		n := fingerprint.Name(t.session)
-		a.Allow = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".allow")
-		a.Deny = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".deny")
-	}
+func (t *kernelTable) Probe(pid int) (a scan.Answers) {
+	a.Sandboxed, a.Allow, a.Deny = fingerprint.Ask(pid, t.session)
 	return a
 }
 

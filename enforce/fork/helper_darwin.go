@@ -110,13 +110,7 @@ func confine(b *Sandbox) error {
 	if err := libsystem.SandboxInit(b.Profile); err != nil {
 		return fmt.Errorf("macOS refused the profile: %w", err)
 	}
-	me, n := os.Getpid(), fingerprint.Name(b.Session)
-	names := [2]int{
-		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".allow"),
-		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".deny"),
-	}
-	sandboxed := libsystem.SandboxCheck(me, "", libsystem.FilterNone, "")
-	if err := checkFingerprint(sandboxed, names); err != nil {
+	if err := checkFingerprint(fingerprint.Ask(os.Getpid(), b.Session)); err != nil {
 		return fmt.Errorf("the profile does not do what it says: %w", err)
 	}
 	return nil

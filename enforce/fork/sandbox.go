@@ -84,12 +84,12 @@ func outcome(path string, reports []report) error {
 
 // checkFingerprint checks what sandbox_check answered about the process itself. Other answers
 // than the fingerprint's mean that the profile or the call is wrong.
-func checkFingerprint(sandboxed int, names [2]int) error {
+func checkFingerprint(sandboxed, allow, deny int) error {
 	if sandboxed != 1 {
 		return fmt.Errorf("sandbox_check answers %d, not 1, to whether there is a sandbox", sandboxed)
 	}
-	if names != [2]int{0, 1} {
-		return fmt.Errorf("sandbox_check answers %d and %d, not 0 and 1, about the session's names", names[0], names[1])
+	if allow != 0 || deny != 1 {
+		return fmt.Errorf("sandbox_check answers %d and %d, not 0 and 1, about the session's names", allow, deny)
 	}
 	return nil
 }

@@ -32,17 +32,16 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestCheckFingerprint(t *testing.T) {
-	good := [2]int{0, 1}
-	if err := checkFingerprint(1, good); err != nil {
+	if err := checkFingerprint(1, 0, 1); err != nil {
 		t.Error(err)
 	}
 	for _, n := range []int{-1, 0, 2} {
-		if checkFingerprint(n, good) == nil {
+		if checkFingerprint(n, 0, 1) == nil {
 			t.Errorf("%d passes for a sandbox", n)
 		}
 	}
 	for _, p := range [][2]int{{0, 0}, {1, 1}, {1, 0}, {-1, -1}, {0, -1}, {-1, 1}} {
-		if checkFingerprint(1, p) == nil {
+		if checkFingerprint(1, p[0], p[1]) == nil {
 			t.Errorf("%v passes for the fingerprint", p)
 		}
 	}
