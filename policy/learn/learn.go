@@ -56,6 +56,7 @@ type proposer struct {
 	asked  bool // for Rules
 	guard  func(string, policy.Access, bool) string
 	home   string   // canonical
+	tree   string   // the top of the repository that the working directory is in, or the working directory
 	shared []string // directories of many programs: never a rule, but what is in them may be
 	left   []Need
 }
@@ -70,7 +71,14 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 			shared = append(shared, h.Follow(d).Path)
 		}
 	}
-	return &proposer{r: r, asked: asked, guard: r.Unwise(), home: home, shared: shared}
+	tree := r.Dir
+	for dir := r.Dir; dir != "/" && !policy.Within(home, dir); dir = path.Dir(dir) {
+		if _, err := h.Lstat(dir + "/.git"); err == nil {
+			tree = dir
+			break
+		}
+	}
+	return &proposer{r: r, asked: asked, guard: r.Unwise(), home: home, tree: tree, shared: shared}
 }
 
 func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
@@ -154,7 +162,7 @@ func (p *proposer) refuses(n *Need) string {
 		return "it belongs to the system, or to everybody"
 	}
 	a, at := n.Access, n.Path
-	if policy.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false) {
+	if policy.Within(n.Path, p.tree) && p.sensible(p.tree, policy.Read, false) {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)

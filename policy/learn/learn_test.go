@@ -131,6 +131,40 @@ func TestPropose(t *testing.T) {
 	}
 }
 
+// TestRepository: a command in a part of a repository gets a proposal for the nearest repository,
+// not for one file after the other. Never for the home directory, or for what is outside.
+func TestRepository(t *testing.T) {
+	const part = "/home/u/all/mono/part"
+	files := []string{part + "/", "/home/u/all/mono/Cargo.toml", "/home/u/all/mono/lib/Cargo.toml", "/home/u/all/Makefile"}
+	for _, c := range []struct {
+		dot, want string
+		needs     []learn.Need
+		left      int
+	}{
+		{"/home/u/all/mono/.git/HEAD", "--ro ~/all/mono", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git", "--ro ~/all/mono", []learn.Need{read("/home/u/all/mono/lib/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--rw ~/all/mono", []learn.Need{madeDir("/home/u/all/mono/target"), read("/home/u/all/mono/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--rw ~/all/mono", []learn.Need{made("/home/u/all/mono/.git/index.lock")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--rw .", []learn.Need{made(part + "/x")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--ro ~/all/Makefile; --rw .", []learn.Need{made(part + "/x"), read("/home/u/all/Makefile")}, 0},
+		{"/home/u/.git/HEAD", "--ro ~/all/mono/Cargo.toml", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
+		{"/home/u/.git/HEAD", "", []learn.Need{made("/home/u/.bashrc"), made("/home/u/.git/index.lock")}, 2},
+		{part + "/x", "--ro ~/all/mono/Cargo.toml", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
+	} {
+		h := host(append(files, c.dot)...)
+		h.Dir = part
+		now := present(t, h)
+		got, left := learn.Propose(c.needs, now)
+		var all []string
+		for i := range got {
+			all = append(all, got[i].Hint(now).Flags)
+		}
+		if s := strings.Join(all, "; "); s != c.want || len(left) != c.left {
+			t.Errorf("%s, %v: %s (%v), want %s", c.dot, c.needs, s, left, c.want)
+		}
+	}
+}
+
 // TestHintOfWriting: for what is only written, the hint has a flag that exists.
 func TestHintOfWriting(t *testing.T) {
 	h := host()

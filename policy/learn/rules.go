@@ -21,24 +21,28 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 	switch {
 	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)),
 		slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0),
-		!asked && dir != p.r.Dir && (parent == "/" || holds(p.r.Dir)),
+		!asked && dir != p.r.Dir && dir != p.tree && (parent == "/" || holds(p.r.Dir)),
 		!asked && slices.Contains(crowded, parent):
 		return false
 	}
 	return p.unwise(dir, a, true) == ""
 }
 
-// rules makes rules for files: one for all that is in the working directory, then for the
-// directories in which something is made, then from the bottom up for those below which
+// rules makes rules for files: one for all that is in the working directory, one for all of
+// the repository around it, since a member of a workspace needs the other members, then for
+// the directories in which something is made, then from the bottom up for those below which
 // much was refused.
 func (p *proposer) rules(needs []Need) (rules []Proposal) {
-	project := p.sensible(p.r.Dir, policy.Read, false)
+	project, tree := p.sensible(p.r.Dir, policy.Read, false), p.sensible(p.tree, policy.Read, false)
 	var dirs []string
 	for _, n := range needs {
 		q, up, repo := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n)
 		switch {
-		case project && policy.Within(n.Path, p.r.Dir):
+		case project && policy.Within(n.Path, p.r.Dir), tree && policy.Within(n.Path, p.tree):
 			q = rule(n, p.r.Dir, true)
+			if !policy.Within(n.Path, p.r.Dir) {
+				q = rule(n, p.tree, true)
+			}
 			if n.Access&policy.Write != 0 {
 				q.Access = everything // what is built is run
 			}
