@@ -154,10 +154,7 @@ func leaves(err error) (all []error) {
 
 // sessionHint returns what to type for an error of package track, or "".
 func sessionHint(err error) string {
-	te, ok := errors.AsType[*track.TrackerError](err)
 	switch {
-	case ok:
-		return te.Hint
 	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
 		return "zsbx ps"
 	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:

@@ -155,11 +155,12 @@ func (a *app) retyped(argv, more []string, command string) string {
 // flag that was left out.
 func (a *app) forShell(err error, argv []string) error {
 	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
-	e := (*sandbox.Error)(nil)
-	if len(argv) > 2 && argv[0] == "." && argv[1] == "--" && errors.As(err, &e) && e.Code == sandbox.CodeCannotRun { // --rw was left out
+	e, ok := errors.AsType[*sandbox.Error](err)
+	switch {
+	case !ok:
+	case e.Code == sandbox.CodeCannotRun && len(argv) > 2 && argv[0] == "." && argv[1] == "--": // --rw was left out
 		e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(argv[2:]))
-	}
-	if errors.As(err, &e) && e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])) {
+	case e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])):
 		line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
 		e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
 	}

@@ -27,9 +27,6 @@ func (c *Command) beginSession() error {
 	var err error
 	if c.s, err = track.Begin(opts); err != nil {
 		c.s = nil
-		if te, ok := errors.AsType[*track.TrackerError](err); ok {
-			return trackerErr(te)
-		}
 		return sessionErr(err)
 	}
 	if c.o.IDFile != "" {
@@ -38,11 +35,13 @@ func (c *Command) beginSession() error {
 	return nil
 }
 
-func trackerErr(e *track.TrackerError) error {
-	return &Error{Code: CodeGap, Hint: e.Hint, Err: e}
+// sessionErr gives an error of package track its code.
+func sessionErr(err error) error {
+	if e, ok := errors.AsType[*track.TrackerError](err); ok {
+		return &Error{Code: CodeGap, Hint: e.Hint, Err: e}
+	}
+	return &Error{Code: CodeSession, Err: err}
 }
-
-func sessionErr(err error) error { return &Error{Code: CodeSession, Err: err} }
 
 // close ends the session, and says what could not be ended or proved.
 func (c *Command) close() (track.Report, error) {

@@ -268,7 +268,7 @@ func (c *Command) explainStart(err error, file string) error {
 	var te *track.TrackerError
 	switch {
 	case errors.As(err, &te):
-		return trackerErr(te)
+		return sessionErr(te)
 	case !errors.As(err, &se):
 		return err
 	case fork.ShortageOf(err) != nil: // also if execve(2) of the command failed
