@@ -32,10 +32,10 @@ type learner struct {
 	old  []byte           // the project's policy, before anything ran; nil for none
 	base *policy.Resolved // without anything that was learnt
 
-	needs []learn.Need // of the runs that failed
-	asked []learn.Need // those that the user was asked about
-	flags []string     // the flags that the user was asked about
-	left  []learn.Need // those without a proposal, and sockets; each reason once
+	needs    []learn.Need // of the runs that failed
+	answered []learn.Need // those that the user was asked about
+	flags    []string     // the flags that the user was asked about
+	left     []learn.Need // those without a proposal, and sockets; each reason once
 
 	closed []string // causes of the last failure for which no rule is ever proposed
 }
@@ -114,7 +114,7 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 // and asks about the new ones.
 func (l *learner) propose(needs []learn.Need) error {
 	l.needs = append(l.needs, needs...)
-	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.asked, n) })
+	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.answered, n) })
 	list, left := learn.Propose(open, l.base)
 	if !l.tty {
 		l.from.More = &policy.Policy{}
@@ -127,7 +127,7 @@ func (l *learner) propose(needs []learn.Need) error {
 			if err := l.ask(q); err != nil {
 				return err
 			}
-			l.asked, l.flags = append(l.asked, q.Needs...), append(l.flags, hint.Flags)
+			l.answered, l.flags = append(l.answered, q.Needs...), append(l.flags, hint.Flags)
 		case q.Key == "net.unix": // the socket may be Docker's
 			q.Why = "whatever listens there may do anything outside for the command; give the flag if you mean that"
 			left = append(left, q.Need)
