@@ -75,7 +75,7 @@ func TestAgentsCache(t *testing.T) {
 	h.mkdirs(t, "p", ".cache/zsbx-agents/x")
 	h.Dir = filepath.Join(h.Home, "p")
 	caches := make(map[string]bool)
-	all := []string{"claude", "codex", "copilot", "cursor", "gemini", "goose", "opencode", "qwen"}
+	all := []string{"amp", "claude", "codex", "copilot", "cursor", "gemini", "goose", "opencode", "pi", "qwen"}
 	for _, agent := range append([]string{"node"}, all...) {
 		var layers []*Policy
 		for _, name := range []string{"node", agent} {
