@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -107,7 +108,11 @@ func (o *runFlags) check(a *app, argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx "+o.fs.Name()+" --help", "no command given"))
 	}
-	o.opts.Explain = o.opts.Explain || o.explainFile != ""
+	if o.explainFile != "" {
+		o.opts.Explain = true
+		_, err := os.Stat(filepath.Dir(o.explainFile)) // it is written at the end, when the command's work is done
+		o.failIf(err != nil, "--explain-file: %v", err)
+	}
 	if o.opts.Name != "" {
 		err := track.CheckName(o.opts.Name)
 		o.failIf(err != nil, "--name: %v", err)
