@@ -158,17 +158,6 @@ func (k *key) inline(v Named) string {
 	return text
 }
 
-// leaf returns the kind that a value has in a file.
-func (k *key) leaf() tree.Kind {
-	switch k.kind {
-	case boolean:
-		return tree.Bool
-	case portList, number:
-		return tree.Integer
-	}
-	return tree.String
-}
-
 // ErrAmend says that a policy file is written in a way that Amend can't add to.
 var ErrAmend = errors.New("it is written in a way that a program can't add to")
 
@@ -187,7 +176,7 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 	}
 	for i := range keys {
 		k := &keys[i]
-		if k.kind > portList || k.wider == nil || k.replaces || k.name == "env.allow" {
+		if k.kind > portList || k.wider == nil || k.name == "env.allow" {
 			continue
 		}
 		have := k.values(old)

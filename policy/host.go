@@ -17,6 +17,30 @@ import (
 	"github.com/zsbx/zsbx/internal/files"
 )
 
+// Host is the machine as Resolve sees it. This package looks at the machine only through
+// it. ThisHost fills it from the running system; tests fill it from tables.
+type Host struct {
+	OS      string   // "linux" or "macos"
+	Dir     string   // the command's working directory, absolute and canonical
+	Home    string   // the user's home directory; "" if it is not known
+	TempDir string   // the session's private temporary directory; "" for none
+	Env     []string // the caller's environment, NAME=VALUE
+
+	Lstat    func(path string) (Stat, error)                 // as lstat(2)
+	Readlink func(path string) (string, error)               // as readlink(2)
+	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1
+	ReadFile func(path string) ([]byte, error)               // small files: git's pointers to its directories
+
+	walker *walker // what one Resolve has seen so far; nil otherwise
+	agents string  // what coding agents add to the name of the project's own cache
+}
+
+// Stat is what Host.Lstat returns, and FileID identifies an inode.
+type (
+	Stat   = files.Stat
+	FileID = files.ID
+)
+
 // ThisHost describes the running system, with the process's own working
 // directory, home directory and environment. TempDir is left empty.
 func ThisHost() (Host, error) { return HostIn("") }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/policy/internal/tree"
 	"github.com/zsbx/zsbx/policy/units"
 )
 
@@ -16,26 +17,26 @@ import (
 
 // key is one key of a policy file.
 type key struct {
-	name     string // with its tables: "fs.ro"
-	kind     keyKind
-	at       func(*Policy) any  // where a Policy has it
-	check    func(string) error // checks each string; nil for none
-	wider    widens             // nil if it never asks for more
-	access   Access             // of paths
-	replaces bool               // a list that replaces a weaker policy's; an empty one counts, too
+	name   string // with its tables: "fs.ro"
+	kind   keyKind
+	at     func(*Policy) any  // where a Policy has it
+	check  func(string) error // checks each string; nil for none
+	wider  widens             // nil if it never asks for more
+	access Access             // of paths
 }
 
 // keyKind is the kind of value that a key has.
 type keyKind uint8
 
 const (
-	pathList   keyKind = iota // strings, or tables with path, optional and create
-	socketList                // likewise, without create
-	textList                  // strings
-	portList                  // integers; an empty list counts, too
-	textTable                 // strings by name
-	listTable                 // lists of strings by name
-	scalar                    // a string; this and what follows have one value
+	pathList     keyKind = iota // strings, or tables with path, optional and create
+	socketList                  // likewise, without create
+	textList                    // strings
+	portList                    // integers; an empty list counts, too
+	listTable                   // lists of strings by name
+	textTable                   // strings by name; of this and what follows a stronger policy's counts
+	pathCategory                // paths as in pathList; an empty list counts, too
+	scalar                      // a string; this and what follows have one value
 	number
 	boolean
 	span // this and what follows are limits: a string or an integer
@@ -59,6 +60,17 @@ var measures = [...]struct {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
+// leaf returns the kind that a value has in a file.
+func (k *key) leaf() tree.Kind {
+	switch k.kind {
+	case boolean:
+		return tree.Bool
+	case portList, number:
+		return tree.Integer
+	}
+	return tree.String
+}
+
 // widens reports whether a value asks for more than before, the value in a weaker policy,
 // or "" if that has none.
 type widens func(after, before string, base *Policy) bool
@@ -67,35 +79,35 @@ func always(string, string, *Policy) bool { return true }
 
 // keys are in the order in which they are written to files and named in messages.
 var keys = [...]key{
-	{"presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false},
-	{"fs.ro", pathList, fsRules, checkPath, always, Read, false},
-	{"fs.rox", pathList, fsRules, checkPath, always, Read | Exec, false},
-	{"fs.rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false},
-	{"fs.rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false},
-	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false},
-	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, checkShared, unshares, 0, false},
-	{"fs.system.executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true},
-	{"fs.system.read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
-	{"fs.system.read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
-	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(after, _ string, _ *Policy) bool { return after == "true" }, 0, false},
-	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0, false},
-	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0, false},
-	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
-	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, checkEnvMode, looser, 0, false},
-	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
-	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false},
-	{"limits.timeout", span, func(p *Policy) any { return &p.Limits.Timeout }, nil, always, 0, false},
-	{"limits.max_output", size, func(p *Policy) any { return &p.Limits.MaxOutput }, nil, always, 0, false},
-	{"limits.memory", size, func(p *Policy) any { return &p.Limits.Memory }, nil, always, 0, false},
-	{"limits.pids", count, func(p *Policy) any { return &p.Limits.Pids }, nil, always, 0, false},
-	{"limits.cpu", processors, func(p *Policy) any { return &p.Limits.CPU }, nil, always, 0, false},
-	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0, false},
-	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
-	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
+	{"presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0},
+	{"fs.ro", pathList, fsRules, checkPath, always, Read},
+	{"fs.rox", pathList, fsRules, checkPath, always, Read | Exec},
+	{"fs.rw", pathList, fsRules, checkPath, always, Read | Write | Exec},
+	{"fs.rw_noexec", pathList, fsRules, checkPath, always, Read | Write},
+	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0},
+	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, checkShared, unshares, 0},
+	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec},
+	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read},
+	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write},
+	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(after, _ string, _ *Policy) bool { return after == "true" }, 0},
+	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0},
+	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0},
+	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0},
+	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, checkEnvMode, looser, 0},
+	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0},
+	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0},
+	{"limits.timeout", span, func(p *Policy) any { return &p.Limits.Timeout }, nil, always, 0},
+	{"limits.max_output", size, func(p *Policy) any { return &p.Limits.MaxOutput }, nil, always, 0},
+	{"limits.memory", size, func(p *Policy) any { return &p.Limits.Memory }, nil, always, 0},
+	{"limits.pids", count, func(p *Policy) any { return &p.Limits.Pids }, nil, always, 0},
+	{"limits.cpu", processors, func(p *Policy) any { return &p.Limits.CPU }, nil, always, 0},
+	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0},
+	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0},
+	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0},
 	// A stranger must not decide where the log goes, or when it is removed.
-	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
-	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
-	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0, false},
+	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0},
+	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0},
+	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
@@ -108,7 +120,7 @@ func keyNamed(name string) *key {
 // system yields the lists of FS.System with their keys.
 func (p *Policy) system(yield func(*key, *[]Rule) bool) {
 	for i := range keys {
-		if k := &keys[i]; k.replaces && !yield(k, k.at(p).(*[]Rule)) {
+		if k := &keys[i]; k.kind == pathCategory && !yield(k, k.at(p).(*[]Rule)) {
 			return
 		}
 	}
@@ -118,11 +130,11 @@ func (p *Policy) system(yield func(*key, *[]Rule) bool) {
 func (k *key) values(p *Policy) (list []Named) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
-		if k.replaces && *at != nil {
+		if k.kind == pathCategory && *at != nil {
 			list = []Named{}
 		}
 		for i := range *at {
-			if r := &(*at)[i]; k.replaces || r.Access == k.access && !r.Data {
+			if r := &(*at)[i]; k.kind == pathCategory || r.Access == k.access && !r.Data {
 				list = append(list, Named{Value: r.Path, Optional: r.Optional && !r.Create, Create: r.Create, Origin: r.Origin})
 			}
 		}
@@ -180,7 +192,7 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 func (k *key) put(p *Policy, list []Named) (err error) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
-		if k.replaces && *at == nil {
+		if k.kind == pathCategory && *at == nil {
 			*at = []Rule{}
 		}
 		*at = slices.Grow(*at, len(list))
@@ -213,7 +225,7 @@ func (k *key) put(p *Policy, list []Named) (err error) {
 func (k *key) merge(sum, p *Policy) {
 	switch to := k.at(sum).(type) {
 	case *[]Rule:
-		if from := *k.at(p).(*[]Rule); k.replaces && from != nil {
+		if from := *k.at(p).(*[]Rule); k.kind == pathCategory && from != nil {
 			*to = slices.Clone(from)
 		}
 	case *[]Named:

@@ -39,7 +39,7 @@ func Merge(ps ...*Policy) *Policy {
 func mergeSystem(at **Policy, p, system *Policy) {
 	if sum := *at; sum != nil {
 		for i := range keys {
-			if k := &keys[i]; k.kind >= scalar || k.kind == textTable || k.replaces {
+			if k := &keys[i]; k.kind >= textTable {
 				k.merge(sum, p)
 			}
 		}
@@ -102,14 +102,11 @@ func (p *Policy) GuardOn(os string) *Guard {
 }
 
 // LimitsOn returns the policy's limits on one system.
-func (p *Policy) LimitsOn(os string) Limits { return p.on(os).Limits }
-
-// Audit asks for a log of what ran, which package sandbox writes. There is a log if any
-// field is set. A field is set if its Value is not "".
-type Audit struct {
-	Dir      Named // as in Rule.Path; by default in zsbx's own directory
-	Keep     Named // how many days files are kept, "0" for ever; by default 90
-	Required Named // "true": no command runs without its line
+func (p *Policy) LimitsOn(os string) (l Limits) {
+	if p.Limits != l || p.forSystem(os).Limits != l { // as above
+		l = p.on(os).Limits
+	}
+	return l
 }
 
 // AuditLog returns the log that the policy asks for on one machine, with the defaults, or

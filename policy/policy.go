@@ -201,3 +201,11 @@ type Limit struct {
 	Value int64
 	From  Origin
 }
+
+// Audit asks for a log of what ran, which package sandbox writes. There is a log if any
+// field is set. A field is set if its Value is not "".
+type Audit struct {
+	Dir      Named // as in Rule.Path; by default in zsbx's own directory
+	Keep     Named // how many days files are kept, "0" for ever; by default 90
+	Required Named // "true": no command runs without its line
+}

@@ -8,60 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/policy/glob"
-	"github.com/zsbx/zsbx/policy/internal/tree"
 )
-
-// value checks a value that stands alone, or an element of a list.
-func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
-	v := Named{Value: n.Text, Origin: c.at(n.Off)}
-	ok := k.kind >= span && n.Kind == tree.Integer || c.is(n, k.leaf(), what)
-	return v, ok && c.says(v.Origin, v.Value, k.check)
-}
-
-func (c *checker) says(at Origin, text string, check func(string) error) bool {
-	var err error
-	if check != nil {
-		err = check(text)
-	}
-	if err == nil && !utf8.ValidString(text) {
-		err = fmt.Errorf("%q is not UTF-8", text)
-	}
-	if err != nil {
-		c.fail(at, CodeValue, "%v", err)
-	}
-	return err == nil
-}
-
-// path reads a table for a path: with path, optional (it may be missing) and, except for
-// sockets, create (it is made if it is missing).
-func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
-	known := []string{"path", "optional", "create"}
-	if k.kind == socketList {
-		known = known[:2]
-	}
-	v.Origin = c.at(n.Off)
-	for i := range n.Fields {
-		f := &n.Fields[i]
-		switch {
-		case !slices.Contains(known, f.Key):
-			c.unknown(f, what, known)
-		case f.Key == "path":
-			v.Value, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, checkPath)
-		case !c.is(f.Val, tree.Bool, f.Key):
-		case f.Key == "create":
-			v.Create = f.Val.Text == "true"
-		default:
-			v.Optional = f.Val.Text == "true"
-		}
-	}
-	if n.Get("path") == nil {
-		c.fail(v.Origin, CodeValue, "an entry of %s without a path", what)
-	}
-	return v, ok
-}
 
 func hasControl(s string) bool {
 	for i := 0; i < len(s); i++ {
