@@ -39,6 +39,8 @@ func TestDetect(t *testing.T) {
 		{"", "env -i go", ""},
 		{"", "env", ""},
 		{"", "npx", "node"},
+		{"", "ansible-playbook site.yml", "state"},
+		{"", "cpanm -L local .", "state"},
 		{"", "mytool", "local"},
 		{"", "black .", "python"},
 		{"", "subdir", ""},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/zsbx/zsbx/policy/glob"
@@ -25,6 +26,20 @@ func TestPresetEnv(t *testing.T) {
 					t.Errorf("preset %s: %s looks like a secret", info.Name, n.Value)
 				}
 			}
+		}
+	}
+}
+
+// TestStateInPlacesOfSecrets: these programs work in a directory that is a place of secrets.
+// Without a variable that moves it they fail, and no rule is proposed.
+func TestStateInPlacesOfSecrets(t *testing.T) {
+	p, err := Preset("state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ANSIBLE_LOCAL_TEMP", "ANSIBLE_REMOTE_TEMP", "PERL_CPANM_HOME"} {
+		if !slices.ContainsFunc(p.Env.Set, func(v Named) bool { return v.Name == name }) {
+			t.Error(name, "is not set")
 		}
 	}
 }
