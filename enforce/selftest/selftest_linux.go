@@ -85,8 +85,9 @@ func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno,
 		last.Back[0] = 1
 	}
 	proc, err := fork.Start(c)
-	if err == nil { // the last step executed another program
-		return 0, proc.Close()
+	if err == nil { // the last step executed another program, which may still open its file
+		_, err = proc.Next()
+		return 0, errors.Join(err, proc.Close())
 	}
 	var step *fork.StepError
 	switch {
