@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // Broker answers the calls that a filter hands over for one command and all its descendants. It
@@ -26,7 +27,8 @@ import (
 // slow call, or one that the command keeps from ending, delays only its caller.
 type Broker struct {
 	policy *Policy
-	hand   *handover // receives the queue
+	pins   []*os.File // see pin
+	hand   *handover  // receives the queue
 	queue  queue
 
 	// Watch, if set, sees each call first. It either answers the call and returns nil, or
@@ -66,12 +68,42 @@ var (
 
 // New returns the broker for a command that will be started, and the steps that install its
 // filter.
-func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	hand, err := newHandover()
+func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
+	m := &Broker{policy: allowed, over: make(chan struct{}), askers: map[[2]uint32]int{}}
+	err := m.pin()
+	if err == nil {
+		m.hand, err = newHandover()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Broker{policy: policy, hand: hand, over: make(chan struct{}), askers: map[[2]uint32]int{}}, hand.steps(mem, filter), nil
+	return m, m.hand.steps(mem, filter), nil
+}
+
+// pin keeps the inodes of allowed sockets. Otherwise one that is removed could leave its number
+// to a socket of another program. What has changed since is taken out of the policy.
+func (m *Broker) pin() error {
+	if len(m.policy.Net.Unix) == 0 {
+		return nil
+	}
+	p := *m.policy
+	p.Net.Unix = nil
+	for _, s := range m.policy.Net.Unix {
+		if !s.Mode.IsDir() { // sockets in a directory are allowed by path
+			var st unix.Stat_t
+			f, err := os.OpenFile(s.Path, unix.O_PATH|unix.O_NOFOLLOW, 0)
+			if fork.ShortageOf(err) != nil {
+				return fmt.Errorf("an allowed socket: %w", err)
+			}
+			if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || s.ID != (policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
+				continue
+			}
+			m.pins = append(m.pins, f)
+		}
+		p.Net.Unix = append(p.Net.Unix, s)
+	}
+	m.policy = &p
+	return nil
 }
 
 // Attach tells the broker when the command's process exists. With atOnce the broker serves from

@@ -185,7 +185,7 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 		if p.Mode.IsDir() && path == "" {
 			path = fork.PathOf(fd)
 		}
-		if p.ID == id || p.Mode.IsDir() && policy.Within(path, p.Path) {
+		if p.Mode.IsDir() && policy.Within(path, p.Path) || !p.Mode.IsDir() && p.ID == id {
 			return true
 		}
 	}

@@ -1,0 +1,54 @@
+package broker
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestPin: the number of an allowed socket's inode is not used again while the broker lives,
+// although the socket is removed. A file system such as ext4 gives it to the next file.
+func TestPin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "allowed")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	with := func(id policy.FileID) *Broker {
+		m := &Broker{policy: &Policy{Net: policy.ResolvedNet{Unix: []policy.Path{{Path: path, ID: id, Mode: fs.ModeSocket}}}}}
+		if err := m.pin(); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := with(id)
+	if !m.policy.allows(-1, id) {
+		t.Error("control: the socket is not allowed")
+	}
+	if id.Ino++; with(id).policy.allows(-1, id) {
+		t.Error("a socket is allowed that was replaced before it was pinned")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range m.pins {
+		if unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink != 0 {
+			t.Errorf("%+v is not the removed socket", st)
+		}
+	}
+	if len(m.pins) != 1 {
+		t.Errorf("%d sockets are pinned", len(m.pins))
+	}
+}
