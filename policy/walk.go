@@ -234,11 +234,11 @@ func (w *walker) spell(p string) {
 		if other == name {
 			continue
 		}
-		in, err1 := w.host.Lstat(dir)
-		st, err2 := w.host.Lstat(p)
-		if err1 == nil && err2 == nil && in.ID.Dev == st.ID.Dev {
+		in, err1 := w.look(path.Dir(dir), dir) // walk will look at both as well
+		s, err2 := w.look(dir, p)
+		if err1 == nil && err2 == nil && !s.gone && in.stat.ID.Dev == s.stat.ID.Dev {
 			same, err := w.host.Lstat(path.Join(dir, other))
-			w.exact = err == nil && same.ID == st.ID
+			w.exact = err == nil && same.ID == s.stat.ID
 			asked = append(asked, dir)
 		}
 	}
