@@ -66,7 +66,7 @@ func (p *Plan) logged(a *Act) Answer {
 
 // Hint returns package learn's rule that would allow what was refused.
 func (p *Plan) Hint(a *Answer) learn.Hint {
-	if rules := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
+	if rules, _ := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
 		return rules[0].Hint(p.Policy)
 	}
 	return a.Hint

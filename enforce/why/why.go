@@ -42,6 +42,7 @@ type Entry struct {
 	Flags    string          `json:"hint,omitempty"`     // the flags of Hint
 	TOML     json.RawMessage `json:"toml,omitempty"`     // the policy of Hint
 	Harmless string          `json:"harmless,omitempty"` // why programs continue without it, or ""
+	NoHint   string          `json:"no_hint,omitempty"`  // why no rule is proposed, or ""
 	Secret   bool            `json:"secret"`             // it is about a secret, so there is no hint
 }
 
@@ -63,7 +64,8 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	}
 	rules, with := make(map[learn.Need]*learn.Proposal), make(map[pair]*enforce.Plan)
 	var all []*learn.Proposal
-	for _, q := range learn.Rules(r.Needs, plan.Policy) {
+	proposed, left := learn.Rules(r.Needs, plan.Policy)
+	for _, q := range proposed {
 		for _, n := range q.Needs {
 			rules[n] = &q
 		}
@@ -99,7 +101,14 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	}
 	for _, key := range order {
 		q, _ := key.(pair)
-		r.Entries = append(r.Entries, entry(plan.Policy, groups[key], q))
+		e := entry(plan.Policy, groups[key], q)
+		for _, n := range left {
+			if e.Flags == "" && slices.ContainsFunc(groups[key], func(x *enforce.Refusal) bool { return slices.ContainsFunc(x.Answer.Needs, n.Same) }) {
+				e.NoHint = n.Why
+				break
+			}
+		}
+		r.Entries = append(r.Entries, e)
 	}
 	r.rank(status != 0)
 	if status != 0 {

@@ -27,6 +27,12 @@ type Need struct {
 	Why string // why programs go on without it; in what is left, why nothing is proposed
 }
 
+// Same reports whether two needs are about the same thing, whatever their Why.
+func (n Need) Same(o Need) bool {
+	o.Why = n.Why
+	return n == o
+}
+
 // Proposal is a preset, or one rule, which the Need describes.
 type Proposal struct {
 	Need
@@ -41,13 +47,13 @@ func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
-// Rules returns the proposals for a user who asks what would allow something. It also
-// proposes a directory that has other things in it, if that directory itself was refused.
-func Rules(needs []Need, r *policy.Resolved) (all []Proposal) {
+// Rules is Propose for a user who asks what would allow something. It also proposes a
+// directory that has other things in it, if that directory itself was refused.
+func Rules(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	if len(needs) > 0 && r.Host().Lstat != nil {
-		all, _ = newProposer(r, true).propose(needs)
+		all, left = newProposer(r, true).propose(needs)
 	}
-	return all
+	return all, left
 }
 
 // proposer is one use of Propose or Rules.

@@ -261,17 +261,18 @@ func TestRules(t *testing.T) {
 		{made("/home/u/.cache/x"), ""}, {made("/home/u/x"), ""}, {made("/x"), ""}, {made("/var/x"), ""},
 	} {
 		got := ""
-		for _, q := range learn.Rules([]learn.Need{c.need}, now) {
+		rules, _ := learn.Rules([]learn.Need{c.need}, now)
+		for _, q := range rules {
 			got += q.Hint(now).Flags
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.need.Path, got, c.want)
 		}
 	}
-	if got := learn.Rules([]learn.Need{read("/srv/a"), read("/srv/b"), read("/srv/c")}, now); len(got) != 3 {
+	if got, _ := learn.Rules([]learn.Need{read("/srv/a"), read("/srv/b"), read("/srv/c")}, now); len(got) != 3 {
 		t.Errorf("%v", got)
 	}
-	if got := learn.Rules([]learn.Need{read("/srv/a")}, &policy.Resolved{}); got != nil {
+	if got, _ := learn.Rules([]learn.Need{read("/srv/a")}, &policy.Resolved{}); got != nil {
 		t.Errorf("of a policy made by hand: %v", got)
 	}
 }
