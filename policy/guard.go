@@ -114,6 +114,7 @@ type guard struct {
 	host    *Host
 	home    string
 	dir     string
+	project string // the repository around dir; "" until it is needed
 	secrets []secretPlace
 	search  []string
 	open    []string // what users made writable
@@ -141,10 +142,14 @@ func (g *guard) refuse(p *Path) string {
 }
 
 // changeable reports whether a link may have been put there by a command (this one, or an
-// earlier one with the same rules) or by the project's authors. Any link in the projects'
-// own caches counts as a command's.
+// earlier one with the same rules or in another part of the project) or by the project's
+// authors. Any link in the projects' own caches counts as a command's.
 func (g *guard) changeable(link string) bool {
-	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", projectCaches) {
+	if g.project == "" {
+		g.project = g.host.Project()
+	}
+	work := func(dir string) bool { return Within(link, dir) && !Within(g.home, dir) }
+	if work(g.dir) || work(g.project) || strings.Contains(link+"/", projectCaches) {
 		return true
 	}
 	return slices.ContainsFunc(g.open, func(tree string) bool { return Within(link, tree) })

@@ -74,11 +74,11 @@ func guardOne(h Host, p Path) ([]Path, []Skip) {
 // command, point them where they like.
 func TestGuardLinks(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "project", "other", "Documents", "dotfiles", "venvs/real")
+	h.mkdirs(t, "project", "repo/.git", "repo/sub", "other/sub", "Documents", "dotfiles", "venvs/real")
 	h.write(t, "dotfiles/gitconfig", "")
 	h.write(t, ".ssh/id", "")
 	for link, target := range map[string]string{
-		"project/.venv": "Documents", "other/cache": "Documents", "venvs/link": "venvs/real",
+		"project/.venv": "Documents", "repo/.venv": "Documents", "other/cache": "Documents", "venvs/link": "venvs/real",
 		".gitconfig": "dotfiles/gitconfig", ".bashrc": ".ssh/id",
 	} {
 		if err := os.Symlink(filepath.Join(h.Home, target), filepath.Join(h.Home, link)); err != nil {
@@ -95,6 +95,8 @@ func TestGuardLinks(t *testing.T) {
 	}{
 		{"project/.venv", "project", "", "Documents", false}, // the project's link
 		{"project/.venv", "project", "project", "Documents", false},
+		{"repo/.venv", "repo/sub", "", "Documents", false},      // an earlier command's, at the repository's top
+		{"other/cache", "other/sub", "", "Documents", true},     // not known to be one project
 		{"other/cache", "project", "", "Documents", true},       // nobody can change this one
 		{"other/cache", "project", "other", "Documents", false}, // now a command can
 		{"venvs/link", "project", "", "venvs/real", true},
