@@ -56,12 +56,10 @@ func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) den
 
 // planAudit decides what is compared when the command has ended.
 func (p *Plan) planAudit(rep *report) {
-	p.audit = protect.Audit{
-		Trees: mounts.WritableTrees(p.Policy.Paths), Mounted: p.Mounts != nil,
-		Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later,
-	}
+	p.audit = rep.set.Audit
+	p.audit.Trees, p.audit.Later, p.audit.Mounted = mounts.WritableTrees(p.Policy.Paths), rep.cut.Later, p.Mounts != nil
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and a new one made
-		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})
+		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Kind: protect.Denied})
 	}
 }
 

@@ -25,16 +25,18 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
 	rep.self(prot.SelfFacts)
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near, Repos: prot.Repos}
+	p.audit = prot.Audit
+	p.audit.Trees, p.audit.Watch = mounts.WritableTrees(p.Policy.Paths), nil
 	p.Seatbelt.Protect = slices.Clone(prot.Self)
 	for _, w := range prot.Watch {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
-		if w.Mounted || !w.ByGit && p.protectUnmade(w.Path) {
+		unmade := w.Kind == protect.Any || w.Kind == protect.Missing
+		if w.Kind == protect.Protected || unmade && p.protectUnmade(w.Path) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		}
-		if !w.Mounted { // a missing file can appear with a directory that is moved there
+		if w.Kind != protect.Protected { // a missing file can appear with a directory that is moved there
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}

@@ -1,7 +1,9 @@
 package protect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -14,14 +16,35 @@ import (
 
 // Watched is a path that is compared before and after the command.
 type Watched struct {
-	Path    string
-	Mounted bool     // it is read-only for the command; only a replacement matters
-	ByGit   bool     // git itself writes it: a change is reported, not prevented
-	Denied  bool     // programs outside may write it; only a replacement is reported
-	missing bool     // it did not exist when the plan was made
-	tree    string   // Path is the index of this working tree; new gitlinks matter
-	names   []string // Path is a directory; new files with these names matter
-	had     []string // of those, what was there
+	Path string
+	Kind Kind
+	tree string // the working tree of an Index
+}
+
+// Kind says what a Watched path is, and so which changes are reported.
+type Kind uint8
+
+const (
+	Any       Kind = iota // any change, in a directory also of its entries
+	Missing               // that it was made; it did not exist when the plan was made
+	ByGit                 // any change; git itself may write it, so nothing prevents that
+	Index                 // new gitlinks in the index of a working tree
+	Protected             // a replacement, if it is read-only for the command (Audit.Mounted); else any change
+	Denied                // a replacement; programs outside may write it
+)
+
+// kindOf returns the kind of a path by the error of lstat(2).
+func kindOf(err error) Kind {
+	if errors.Is(err, fs.ErrNotExist) {
+		return Missing
+	}
+	return Any
+}
+
+// project is a directory in which new files of a project are reported.
+type project struct {
+	dir string
+	had []string // what was there
 }
 
 // Change is a protected or denied file that changed.
@@ -32,12 +55,15 @@ type Change struct {
 
 // Audit is what is compared before and after the command.
 type Audit struct {
-	Trees   []string // writable trees
-	Watch   []Watched
-	Near    []string          // directories that had neither a repository nor a policy
-	Repos   []string          // git directories that are watched or protected
+	Watch    []Watched
+	Near     []string // directories near the top of a tree that have neither a repository nor a policy
+	Repos    []string // git directories whose configuration is protected
+	projects []project
+
+	// The caller knows these.
+	Trees   []string          // writable trees
 	Later   []policy.DenyPath // denials of what does not exist yet
-	Mounted bool              // the mounts of Watched.Mounted are in effect
+	Mounted bool              // there is a mount namespace
 }
 
 // Snapshot is the state of the protected set at one time.
@@ -56,10 +82,10 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 		links: make(map[string]bool), named: make(map[string]bool)}
 	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
-		if !w.missing {
-			s.before[i] = s.state(&w)
+		if w.Kind != Missing {
+			s.before[i] = s.state(w)
 		}
-		if w.tree != "" {
+		if w.Kind == Index {
 			s.noteLinks(w.Path, w.tree)
 		}
 	}
@@ -81,20 +107,21 @@ func (s *Snapshot) Changes() []Change {
 		}
 	}
 	for i, w := range s.audit.Watch {
-		switch now := s.state(&w); {
-		case w.names != nil:
-			for _, p := range present(s.host, policy.ListAll(s.host, w.Path), w.names) {
-				if !slices.Contains(w.had, p) {
-					appeared(p)
-				}
-			}
+		switch now := s.state(w); {
 		case now == state{} || now == s.before[i]:
-		case w.tree != "":
+		case w.Kind == Index:
 			out = append(out, s.newGitlinks(w.Path, w.tree)...)
 		case s.before[i] != state{}:
 			out = append(out, Change{Path: w.Path})
 		default:
 			made(w.Path)
+		}
+	}
+	for _, p := range s.audit.projects {
+		for _, name := range present(s.host, policy.ListAll(s.host, p.dir)) {
+			if !slices.Contains(p.had, name) {
+				appeared(name)
+			}
 		}
 	}
 	for _, dir := range s.audit.Near {
@@ -125,15 +152,12 @@ type state struct {
 // maxWatchedEntries is how many entries of a directory are looked at.
 const maxWatchedEntries = 100
 
-func (s *Snapshot) state(w *Watched) state {
-	if w.names != nil {
-		return state{} // Watched.had has what was there
-	}
+func (s *Snapshot) state(w Watched) state {
 	now, isDir := stateOf(w.Path)
-	if w.Denied {
+	switch {
+	case w.Kind == Denied:
 		return state{id: now.id}
-	}
-	if !isDir || w.Mounted && s.audit.Mounted {
+	case !isDir, w.Kind == Protected && s.audit.Mounted:
 		return now
 	}
 	entries, _ := s.host.Entries(w.Path, -1)

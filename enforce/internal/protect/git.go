@@ -24,7 +24,7 @@ func (c *protector) repository(tree string) string {
 	st, err := c.host.Lstat(dot)
 	switch {
 	case err != nil:
-		c.watch(Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
+		c.watch(Watched{Path: dot, Kind: kindOf(err)})
 		return ""
 	case st.Mode.IsDir():
 		c.index(dot, tree)
@@ -136,7 +136,7 @@ func (c *protector) linksAhead(git string) func() []string {
 
 // index watches an index, since its gitlinks are the repositories that git looks into.
 func (c *protector) index(dir, tree string) {
-	c.watch(Watched{Path: path.Join(dir, "index"), tree: tree, ByGit: true})
+	c.watch(Watched{Path: path.Join(dir, "index"), Kind: Index, tree: tree})
 }
 
 // gitTop returns the directory below which the way to a git directory is pinned.
@@ -196,7 +196,7 @@ func (c *protector) ownFiles(dir, top string) {
 // byGit watches files that git itself may write in a git directory.
 func (c *protector) byGit(dir string, names ...string) {
 	for _, name := range names {
-		c.watch(Watched{Path: path.Join(dir, name), ByGit: true})
+		c.watch(Watched{Path: path.Join(dir, name), Kind: ByGit})
 	}
 }
 

@@ -1,5 +1,10 @@
 package protect
 
+import (
+	"strings"
+	"sync"
+)
+
 // projectGroup has names in a project that one kind of program acts upon without being asked to
 // run the project: when somebody enters or opens the directory, starts an agent in it, or
 // commits. A directory is protected with all that is in it. The last part of a name may have
@@ -62,6 +67,22 @@ var projectGroups = []projectGroup{
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},
 }
+
+// projectNames returns all names in the table and reportedNames. Patterns come last, since they
+// can match any number of files.
+var projectNames = sync.OnceValue(func() []string {
+	names, patterns := append(make([]string, 0, 160), reportedNames...), make([]string, 0, 32) // enough for all
+	for _, g := range projectGroups {
+		for _, n := range g.names {
+			if strings.Contains(n, "*") {
+				patterns = append(patterns, n)
+			} else {
+				names = append(names, n)
+			}
+		}
+	}
+	return append(names, patterns...)
+})
 
 // reportedNames are files whose changes are only reported, since version control replaces them
 // when it changes revisions. The first five tell the shims of rustup, jenv, plenv and older

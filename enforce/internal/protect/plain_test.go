@@ -213,8 +213,8 @@ func TestNear(t *testing.T) {
 	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
 	set := Find(r, &host, Request{Users: true})
-	a := Audit{Trees: []string{dir}, Watch: set.Watch, Near: set.Near, Repos: set.Repos}
-	s := a.Snapshot(&host)
+	set.Trees = []string{dir}
+	s := set.Snapshot(&host)
 	if got := s.Changes(); len(got) > 0 {
 		t.Errorf("nothing was made: %v", got)
 	}

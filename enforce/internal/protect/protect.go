@@ -15,9 +15,7 @@ import (
 // Set is the part of the protected set that is in writable trees.
 type Set struct {
 	Mounts []mounts.Mount // for what exists
-	Watch  []Watched      // the same, and what would take effect if it were made
-	Near   []string       // directories near the top of a tree that have no repository and no policy
-	Repos  []string       // git directories whose configuration is in the set
+	Audit                 // the same, and what would take effect if it were made
 
 	Self       []string       // zsbx's own files, and links to them
 	SelfMounts []mounts.Mount // for zsbx's own files
@@ -148,21 +146,10 @@ func (c *protector) tree(dir string) {
 	}
 }
 
-// project protects the files of a project by name. Patterns come last, since they can match any
-// number of files.
+// project protects the files of a project by name.
 func (c *protector) project(top *policy.Listing) {
-	names := append(make([]string, 0, 160), reportedNames...) // enough for all
-	for _, many := range []bool{false, true} {
-		for _, g := range projectGroups {
-			for _, n := range g.names {
-				if strings.Contains(n, "*") == many {
-					names = append(names, n)
-				}
-			}
-		}
-	}
-	had := present(c.host, top, names)
-	c.out.Watch = append(c.out.Watch, Watched{Path: top.Dir, names: names, had: had})
+	had := present(c.host, top)
+	c.out.projects = append(c.out.projects, project{top.Dir, had})
 	for _, p := range had {
 		if slices.Contains(reportedNames, path.Base(p)) {
 			c.watch(Watched{Path: p})
@@ -172,10 +159,9 @@ func (c *protector) project(top *policy.Listing) {
 	}
 }
 
-// present returns those of some names that exist in a listed directory or below it. A "*" in
-// the last part of a name stands for any characters.
-func present(host *policy.Host, top *policy.Listing, names []string) (out []string) {
-	for _, name := range names {
+// present returns the files of a project that exist in a listed directory or below it.
+func present(host *policy.Host, top *policy.Listing) (out []string) {
+	for _, name := range projectNames() {
 		sub, last := path.Split(name)
 		before, after, pattern := strings.Cut(last, "*")
 		if (sub != "" || !pattern) && top.Lacks(name) {
@@ -226,7 +212,7 @@ func (c *protector) add(p, pinFrom string) bool {
 				c.pinLink(p, pinFrom)
 			}
 			if errors.Is(err, fs.ErrNotExist) && c.writable(real) { // it may be made
-				c.watch(Watched{Path: real, missing: true})
+				c.watch(Watched{Path: real, Kind: Missing})
 			}
 			if err != nil || !c.writable(real) {
 				return err == nil
@@ -239,7 +225,11 @@ func (c *protector) add(p, pinFrom string) bool {
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
 	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its own directories
-		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
+		kind := kindOf(err)
+		if exists {
+			kind = Protected
+		}
+		c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: kind})
 	}
 	if exists {
 		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})

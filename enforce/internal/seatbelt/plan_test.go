@@ -30,6 +30,33 @@ func TestPlanMacOS(t *testing.T) {
 	}
 }
 
+// TestAskedInGitDirectory: a directory that the user opens by name can be written, although it is
+// in a git directory or has the user's start-up files.
+func TestAskedInGitDirectory(t *testing.T) {
+	dirs := []string{"/Users/u/proj/.git/lfs", "/Users/u/.config/fish"}
+	host := &policy.Host{
+		OS: "macos",
+		Lstat: func(p string) (policy.Stat, error) {
+			if slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(d, p) }) {
+				return policy.Stat{Mode: fs.ModeDir}, nil
+			}
+			return policy.Stat{}, fs.ErrNotExist
+		},
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission },
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+	}
+	for _, dir := range dirs {
+		r := macPolicy(flag(dir, allAccess, fs.ModeDir))
+		r.Home = "/Users/u"
+		p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{})
+		p.ForSession(testSession)
+		if !compile(t, r, *p.Seatbelt).Allowed("file-write-create", file(dir+"/x")) {
+			t.Errorf("nothing can be made in %s", dir)
+		}
+	}
+}
+
 // TestProtectOnMacOS: files that git and the user's shell act upon can't be made, those of a
 // project can.
 func TestProtectOnMacOS(t *testing.T) {
