@@ -38,11 +38,9 @@ const (
 
 // Answer is what a plan decides about an act, and why.
 type Answer struct {
-	Verdict answer.Verdict
-	By      string // landlock, mounts, seccomp, sockets, no_new_privs or seatbelt; "" for none of these
-	Errno   string // the kernel's error: "EACCES"
-	Reason  string // for people
-	Origin  policy.Origin
+	answer.Answer
+	Reason string        // for people
+	Origin policy.Origin // of the rule that decides
 
 	// Needs is what rules would have to allow (see Plan.Hint). Hint is what else would help.
 	// Secret is the place of secrets that the act is about, or "".
@@ -68,9 +66,7 @@ func (p *Plan) Decide(a Act) Answer {
 		return p.explain(&a, got)
 	}
 	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 && !p.Mounts.Leads(a.Path) {
-		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what is there outside can't be seen"}
-		p.propose(&out, &a, answer.Answer{}, p.rule(&a, answer.Answer{}))
-		return out
+		return p.explain(&a, answer.Unseen(a.Path))
 	}
 	return p.explain(&a, p.world().Decide(&a))
 }
@@ -166,13 +162,14 @@ func (p *Plan) world() *answer.World {
 }
 
 func (p *Plan) explain(a *Act, got answer.Answer) Answer {
-	out := Answer{Verdict: got.Verdict, By: string(got.By), Errno: got.Errno}
 	rule := p.rule(a, got)
-	out.Reason, out.Origin = rule.Reason, rule.Origin
+	out := Answer{Answer: got, Reason: rule.Reason, Origin: rule.Origin}
 	own := p.Mounts.PrivateIn(a.Path)
 	switch {
 	case got.Verdict != Refused && own != "":
 		out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
+	case own != "" && got.IsUnseen():
+		out.Reason, out.Origin = own+" is the command's own: what is there outside can't be seen", policy.Origin{}
 	case got.Verdict != Refused, rule.Deny != nil:
 	case got.By == answer.NoNewPrivs:
 		out.Reason, out.Origin = "its set-user-ID bit or capabilities (getcap(8)) give nothing here, and no rule changes that", policy.Origin{}
@@ -208,14 +205,14 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Reason, out.Origin = fmt.Sprintf("no rule gives the right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
 	}
 	if got.Verdict == Refused && (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
-		p.propose(&out, a, got, rule)
+		p.propose(&out, a, rule)
 	}
 	return out
 }
 
 // propose sets what would have to be allowed.
-func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdict) {
-	out.Needs = p.needed(a, got)
+func (p *Plan) propose(out *Answer, a *Act, rule policy.Verdict) {
+	out.Needs = p.needed(a, out.Gains != 0)
 	r := p.Policy
 	home := r.Home
 	if real, _, ok := r.Look(home); ok && home != "" {
@@ -226,7 +223,7 @@ func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdi
 	}
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
-	if tmp && out.Secret == "" && access(a, got.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
+	if tmp && out.Secret == "" && access(a, out.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
 		out.Hint = learn.Hint{Flags: "--shared-tmp"}
 	}
 }

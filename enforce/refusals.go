@@ -56,11 +56,11 @@ func (p *Plan) Refusals() Refusals {
 
 // logged explains a refusal that Seatbelt logged.
 func (p *Plan) logged(a *Act) Answer {
-	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: "closed by the profile; no rule opens it"}
+	out := Answer{Answer: answer.Answer{Verdict: Refused, Errno: "EPERM"}, Reason: "closed by the profile; no rule opens it"}
 	if by := p.Decide(*a); by.Verdict == Refused && a.Op != answer.Call {
 		out = by
 	}
-	out.By = string(answer.Seatbelt)
+	out.By = answer.Seatbelt
 	return out
 }
 
@@ -90,7 +90,8 @@ func (p *Plan) With(rules ...*learn.Proposal) *Plan {
 }
 
 // needed returns the files, ports and sockets that rules would have to allow for a refused act.
-func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
+// With gains a move would give the file rights.
+func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: access(a, 0)}
 	switch a.Op {
 	case answer.Signal, answer.Trace, answer.Call:
@@ -107,7 +108,7 @@ func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 			n.Access, n.Key = 0, "net.bind_tcp"
 		}
 	case answer.Rename, answer.Exchange, answer.Link:
-		if got.Gains != 0 {
+		if gains {
 			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: policy.Read | policy.Write | policy.Exec}}
 		}
 		for _, name := range []string{a.Path, a.To} {

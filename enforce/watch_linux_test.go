@@ -30,10 +30,16 @@ func watched(t testing.TB, p *place, env []string, argv ...string) (int, string,
 	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end) && plan.Refusals().Seen == 0; {
 		time.Sleep(time.Millisecond)
 	}
-	if ws.Signaled() {
-		return 128 + int(ws.Signal()), out, plan.Refusals()
+	r := plan.Refusals()
+	for _, x := range r.List { // why says what check says
+		if d := plan.Decide(x.Act); d.Verdict == enforce.Refused && d.Answer == x.Answer.Answer && (d.Reason != x.Answer.Reason || d.Origin != x.Answer.Origin) {
+			t.Errorf("%s %s: why says %q (%s), check says %q (%s)", x.Call, x.Act.Path, x.Answer.Reason, x.Answer.Origin, d.Reason, d.Origin)
+		}
 	}
-	return ws.ExitStatus(), out, plan.Refusals()
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out, r
+	}
+	return ws.ExitStatus(), out, r
 }
 
 func shellEnv(p *place) []string {

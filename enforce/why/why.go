@@ -92,7 +92,7 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		key := any(q)
 		if q[0] == nil {
-			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
+			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, string(x.Answer.By), x.Errno, x.Via}
 		}
 		if groups[key] == nil {
 			order = append(order, key)
@@ -172,7 +172,7 @@ func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 // entry returns the entry for refusals that the rules q would end.
 func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int { return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb())) })
-	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: x.Answer.By, Reason: x.Answer.Reason, Origin: x.Answer.Origin,
+	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: string(x.Answer.By), Reason: x.Answer.Reason, Origin: x.Answer.Origin,
 		Hint: x.Answer.Hint, Secret: q[0] == nil && x.Answer.Secret != ""}
 	if q[0] != nil {
 		e.Hint = q.hint(r)
@@ -199,7 +199,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 }
 
 // apart reports whether a rename failed only because its ends are on different mounts.
-func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == "mounts" }
+func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == answer.Mounts }
 
 // soon is how many calls a thread may make after a refusal that made it give up.
 const soon = 8

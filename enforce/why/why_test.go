@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 		}
 		return enforce.Refusal{
 			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EACCES", Proved: true, Ordinary: ordinary, Count: 1, Left: left, When: 0.5},
-			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "landlock", Reason: "no rule", Needs: []learn.Need{{Path: path, Access: acc, Change: flags&answer.Creat != 0}}},
+			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: answer.Landlock}, Reason: "no rule", Needs: []learn.Need{{Path: path, Access: acc, Change: flags&answer.Creat != 0}}},
 		}
 	}
 	got := enforce.Refusals{Report: watch.Report{Seen: 100, Proved: true}, List: []enforce.Refusal{
@@ -136,10 +136,10 @@ func TestGains(t *testing.T) {
 func TestCopied(t *testing.T) {
 	plan := &enforce.Plan{Policy: resolved(t, "/home", "/home/u", "/home/u/p", "/home/u/d")}
 	const file = "/home/u/d/f"
-	one := func(act answer.Act, errno, by string, need learn.Need) enforce.Refusal {
+	one := func(act answer.Act, errno string, by answer.Means, need learn.Need) enforce.Refusal {
 		return enforce.Refusal{
 			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: errno, Proved: true, Count: 1, Left: 1},
-			Answer:  enforce.Answer{Verdict: enforce.Refused, By: by, Reason: "no rule", Needs: []learn.Need{need}},
+			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: by}, Reason: "no rule", Needs: []learn.Need{need}},
 		}
 	}
 	r := New(plan, enforce.Refusals{Report: watch.Report{Proved: true}, List: []enforce.Refusal{
@@ -163,7 +163,7 @@ func TestMany(t *testing.T) {
 		act := answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Path: fmt.Sprintf("%s/d/%d/e/made", top, i), Missing: true}
 		got.List = append(got.List, enforce.Refusal{
 			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EROFS", Proved: true, Count: 1, Left: 1},
-			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "mounts", Reason: "no rule", Needs: []learn.Need{{Path: act.Path, Access: policy.Write, Change: true}}},
+			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: answer.Mounts}, Reason: "no rule", Needs: []learn.Need{{Path: act.Path, Access: policy.Write, Change: true}}},
 		})
 		if err := os.MkdirAll(filepath.Dir(act.Path), 0o755); err != nil {
 			t.Fatal(err)

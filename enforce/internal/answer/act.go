@@ -214,6 +214,12 @@ func (w *World) Decide(a *Act) Answer {
 // mounts.
 func (w *World) Reopens(p string) bool { return w.places[p] != nil && w.places[p].reopened }
 
+// Unseen returns the answer for a path in a private directory that exists only outside.
+func Unseen(p string) Answer { return refused(Mounts, "ENOENT", p) }
+
+// IsUnseen reports whether an answer is Unseen's. Behind a mask there is a Mount.
+func (a *Answer) IsUnseen() bool { return a.By == Mounts && a.Errno == "ENOENT" && a.Mount == nil }
+
 func refused(by Means, errno, at string) Answer {
 	return Answer{Verdict: Refused, By: by, Errno: errno, At: at}
 }

@@ -184,7 +184,7 @@ func (l *look) readProcess(f *form) bool {
 // loader.
 func (l *look) decide() bool {
 	if a := &l.Act; a.Missing && (a.Op == answer.Open && a.Flags&answer.Creat == 0 || a.Op == answer.Exec) { // see unseen
-		l.refusedBy(answer.Answer{Verdict: answer.Refused, By: answer.Mounts, Errno: "ENOENT", At: a.Path})
+		l.refusedBy(answer.Unseen(a.Path))
 		return true
 	}
 	first, got := l.Act, l.r.world.Decide(&l.Act)
