@@ -1,6 +1,10 @@
 package enforce
 
-import "github.com/zsbx/zsbx/enforce/internal/landlock"
+import (
+	"cmp"
+
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+)
 
 const capKill = 5
 
@@ -35,6 +39,15 @@ func keptCapabilities(signalsHeld bool) uint64 {
 	return keep
 }
 
+// keeps returns the capabilities that the command keeps. Those in a user namespace of its own
+// give nothing outside, and it loses them.
+func (p *Plan) keeps() uint64 {
+	if p.Mounts != nil && p.Mounts.UserNS {
+		return 0
+	}
+	return p.Caps.Capabilities &^ p.DropCapabilities
+}
+
 func (p *Plan) keptText() string {
-	return landlock.BitNames(p.Caps.Capabilities&^p.DropCapabilities, capabilityNames())
+	return cmp.Or(landlock.BitNames(p.keeps(), capabilityNames()), "none")
 }

@@ -115,18 +115,13 @@ func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 // The maker of a user namespace has all capabilities in it. An ordinary user loses them on
 // exec, except those in the program's file.
 func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
-	userNS := p.Mounts != nil && p.Mounts.UserNS
-	if p.DropCapabilities == 0 && !userNS {
+	if p.DropCapabilities == 0 && (p.Mounts == nil || !p.Mounts.UserNS) {
 		return nil
 	}
 	steps := []fork.Step{{
 		Name: "prctl(PR_CAP_AMBIENT)", Nr: unix.SYS_PRCTL, MayFail: true,
 		Args: [6]uintptr{unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL},
 	}}
-	keep := p.Caps.Capabilities &^ p.DropCapabilities
-	if userNS {
-		keep = 0
-	}
 	for left := p.DropCapabilities; left != 0; left &= left - 1 {
 		steps = append(steps, fork.Step{
 			Name: "prctl(PR_CAPBSET_DROP)", Nr: unix.SYS_PRCTL, MayFail: true,
@@ -136,7 +131,7 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	head := fork.Put(m, unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
 	data := fork.Put(m, [2]unix.CapUserData{})
 	for i := range data {
-		half := uint32(keep >> (32 * i))
+		half := uint32(p.keeps() >> (32 * i))
 		data[i] = unix.CapUserData{Effective: half, Permitted: half}
 	}
 	return append(steps, fork.Step{

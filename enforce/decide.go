@@ -157,7 +157,7 @@ func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 func (p *Plan) world() *answer.World {
 	const dacOverride = 1
 	w := &answer.World{Landlock: p.Landlock, Mounts: p.Mounts, Filter: p.Seccomp, Broker: p.Mediation, Reopened: p.reopened,
-		Override: (p.Caps.Capabilities&^p.DropCapabilities)&(1<<dacOverride) != 0 && (p.Mounts == nil || !p.Mounts.UserNS)}
+		Override: p.keeps()&(1<<dacOverride) != 0}
 	return w.Index()
 }
 

@@ -64,11 +64,7 @@ func (p *Plan) planMediation(peers bool, signals seccomp.SignalMode) {
 	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
 		return
 	}
-	m := &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: signals, Names: p.names}
-	if p.Mounts == nil || !p.Mounts.UserNS {
-		m.Capabilities = p.Caps.Capabilities &^ p.DropCapabilities
-	}
-	p.Mediation = m
+	p.Mediation = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: signals, Names: p.names, Capabilities: p.keeps()}
 }
 
 // orSupervisor returns why the broker can't replace Landlock, for the end of a sentence, or "".
