@@ -17,7 +17,7 @@ type class int
 const (
 	confined   class = iota // ran to its end, nothing was open
 	refusedRun              // did not run, and a message says why
-	unsaid                  // did not run, and no message arrived
+	unsaid                  // only the status tells that it failed, since no message arrived
 	gapSaid                 // ran with something open, and a warning named it
 	saidLost                // ran, and a message says that its status or end was lost
 	ended                   // ended by the signal that was sent
@@ -47,6 +47,7 @@ type result struct {
 	left     []int    // processes
 	reap     string   // what is wrong with the records
 	signal   bool     // signals were sent, so the command may end by them
+	mute     bool     // zsbx could write nothing: neither the output nor a message
 	gaps     []string // those that zsbx named because of a shortage, and not without it
 }
 
@@ -77,6 +78,8 @@ func judge(r result) (class, string) {
 		return ended, ""
 	case (r.ran && code != 0 || code == 128+int(syscall.SIGKILL)) && tellsOfEnd(r.err): // this may be before it wrote anything
 		return saidLost, ""
+	case r.mute && code > 0:
+		return unsaid, "status " + statusText(r.status)
 	case r.ran:
 		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)
 	case r.status.Signaled() || code < 125 || code > 127:

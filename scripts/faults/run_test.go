@@ -118,6 +118,7 @@ func (h *harness) fault(s *scene, sc scenario, f fault, known []string) error {
 		if r, _, hit, err = h.traced(s, sc, &f, limit); err != nil {
 			return err
 		}
+		r.mute = f.Who == 0 && calls[f.Call].name == "write" && f.On
 		if lasts(f.Errno) || f.Errno == unix.EINTR || f.Errno == unix.EAGAIN {
 			r.gaps = slices.DeleteFunc(gapsIn(r.err), func(g string) bool { return slices.Contains(known, g) })
 		}
