@@ -168,7 +168,7 @@ func (p *proposer) refuses(n *Need) string {
 		return "it belongs to the system, or to everybody"
 	}
 	a, at := n.Access, n.Path
-	if policy.Within(n.Path, p.tree) && p.sensible(p.tree, policy.Read, false) {
+	if p.top(*n) != "" {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)

@@ -165,6 +165,39 @@ func TestRepository(t *testing.T) {
 	}
 }
 
+// TestRepositoryOfSettings: a repository around the working directory is not proposed for writing
+// if programs outside execute what is in it, or if some of it is on PATH.
+func TestRepositoryOfSettings(t *testing.T) {
+	for _, c := range []struct {
+		top, want string
+		need      learn.Need
+	}{
+		{"/home/u/.vim", "", made("/home/u/.vim/plugin/x.vim")},
+		{"/home/u/.vim", "", made("/home/u/.vim/x")},
+		{"/home/u/.vim", "", write("/home/u/.vim/vimrc")},
+		{"/home/u/.vim", "--ro ~/.vim", read("/home/u/.vim/vimrc")},
+		{"/home/u/tools", "", made("/home/u/tools/ls")},
+		{"/home/u/all", "", made("/home/u/all/bin/ls")},
+		{"/home/u/all", "", made("/home/u/all/x")},
+		{"/home/u/mono", "--rw ~/mono", made("/home/u/mono/bin/ls")}, // a control
+	} {
+		h := host(c.top+"/.git/HEAD", c.top+"/part/", c.top+"/bin/", c.top+"/plugin/", c.top+"/vimrc")
+		h.Dir, h.Env = c.top+"/part", []string{"HOME=/home/u", "PATH=/usr/bin:/home/u/tools:/home/u/all/bin"}
+		now := present(t, h)
+		rules, _ := learn.Rules([]learn.Need{c.need}, now)
+		all, _ := learn.Propose([]learn.Need{c.need}, now)
+		for _, all := range [][]learn.Proposal{rules, all} {
+			got := ""
+			for i := range all {
+				got += all[i].Hint(now).Flags
+			}
+			if got != c.want {
+				t.Errorf("%s: %q, want %q", c.need.Path, got, c.want)
+			}
+		}
+	}
+}
+
 // TestHintOfWriting: for what is only written, the hint has a flag that exists.
 func TestHintOfWriting(t *testing.T) {
 	h := host()

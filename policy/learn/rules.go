@@ -33,16 +33,12 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 // the directories in which something is made, then from the bottom up for those below which
 // much was refused.
 func (p *proposer) rules(needs []Need) (rules []Proposal) {
-	project, tree := p.sensible(p.r.Dir, policy.Read, false), p.sensible(p.tree, policy.Read, false)
 	var dirs []string
 	for _, n := range needs {
-		q, up, repo := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n)
+		q, up, repo, top := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n), p.top(n)
 		switch {
-		case project && policy.Within(n.Path, p.r.Dir), tree && policy.Within(n.Path, p.tree):
-			q = rule(n, p.r.Dir, true)
-			if !policy.Within(n.Path, p.r.Dir) {
-				q = rule(n, p.tree, true)
-			}
+		case top != "":
+			q = rule(n, top, true)
 			if n.Access&policy.Write != 0 {
 				q.Access = everything // what is built is run
 			}
@@ -66,6 +62,19 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	}
 	slices.SortFunc(rules, func(a, b Proposal) int { return strings.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// top returns the working directory or the repository around it, if a need is in it and a
+// rule may open all of it, or "". The user chose the working directory, not what is above:
+// that may be what is on PATH, or settings that programs outside execute, such as ~/.vim.
+func (p *proposer) top(n Need) string {
+	switch {
+	case policy.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false):
+		return p.r.Dir
+	case policy.Within(n.Path, p.tree) && p.sensible(p.tree, n.Access, false):
+		return p.tree
+	}
+	return ""
 }
 
 // repository returns the git directory that a need is in, or "". git gives up at the first
