@@ -29,10 +29,10 @@ func (c *Command) lastOutput() error {
 		c.s.EndForward()
 	}
 	defer c.deaf()
-	late := c.late()
+	began := time.Now()
 	var lost []error
 	for _, p := range pumps {
-		over, err := c.arrived(p, late)
+		over, err := c.arrived(p, began)
 		if !over {
 			return err
 		}
@@ -41,16 +41,15 @@ func (c *Command) lastOutput() error {
 	return errors.Join(lost...)
 }
 
-// arrived waits for one pump, and reports whether there is time left for another one.
-func (c *Command) arrived(p *stdio.Pump, late <-chan time.Time) (bool, error) {
+// arrived waits for one pump, and reports whether there is time left for another one. began
+// is when the wait for all of them did.
+func (c *Command) arrived(p *stdio.Pump, began time.Time) (bool, error) {
 	for {
 		before := p.Moved.Load()
 		select {
 		case <-p.Over:
 			return true, lostOutput(p.Err)
 		case <-time.After(stdio.DrainTime):
-		case <-late:
-			return false, c.outputLate()
 		case s := <-c.signals:
 			if err := endBy(s); err != nil {
 				return false, err
@@ -59,18 +58,26 @@ func (c *Command) arrived(p *stdio.Pump, late <-chan time.Time) (bool, error) {
 		if !p.Writing.Load() && p.Moved.Load() == before {
 			return true, nil
 		}
+		if late := c.late(began); !late.IsZero() && time.Now().After(late) {
+			return false, c.outputLate()
+		}
 	}
 }
 
-// late returns a channel that fires when the time of a slow reader is over; nil for never.
-func (c *Command) late() <-chan time.Time {
+// late returns when the time of a slow reader is over; zero for never. It may change: a
+// signal that came just before EndForward may not have been counted yet.
+func (c *Command) late(began time.Time) time.Time {
+	rush := began.Add(rushTime)
 	switch {
 	case !c.endedItself() || endBy(c.passedOn()) != nil:
-		return time.After(rushTime)
+		return rush
 	case c.limits.Timeout.Value > 0:
-		return time.After(max(rushTime, time.Until(c.began.Add(time.Duration(c.limits.Timeout.Value)))))
+		if end := c.began.Add(time.Duration(c.limits.Timeout.Value)); end.After(rush) {
+			return end
+		}
+		return rush
 	}
-	return nil
+	return time.Time{}
 }
 
 // lostOutput returns the error for output that could not be copied.
