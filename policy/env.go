@@ -152,9 +152,12 @@ func (f *envFilter) java(h *Host, presets []Named) {
 
 // in reports whether a section of the table of variables has a name.
 func in(section, name string) bool {
-	return slices.ContainsFunc(tables.Find(tables.Env, section), func(entry string) bool {
-		return strings.HasPrefix(name, entry[:1]) && named(entry, name)
-	})
+	for _, entry := range tables.Find(tables.Env, section) {
+		if name != "" && entry[0] == name[0] && named(entry, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // steersLoader reports whether a variable makes a dynamic loader, a shell or an

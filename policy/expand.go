@@ -113,7 +113,7 @@ func replaceVariables(s string, value func(variable) (string, error)) (string, e
 			n = nameLen(after)
 			v.name = after[:n]
 		}
-		if v.name != "$" && (v.name == "" || nameLen(v.name) < len(v.name) || checkVariables(v.word) != nil) {
+		if v.name != "$" && (v.name == "" || nameLen(v.name) < len(v.name) || strings.Contains(v.word, "$") && checkVariables(v.word) != nil) {
 			return "", errors.New(`"$" without a variable's name (a dollar sign is "$$")`)
 		}
 		text, err := value(v)

@@ -193,11 +193,11 @@ var ErrNoDirectory = errors.New("the working directory does not exist any more (
 
 // Within reports whether p is dir or is below it.
 func Within(p, dir string) bool {
+	n := len(dir)
 	if dir == "/" {
 		return strings.HasPrefix(p, "/")
 	}
-	rest, ok := strings.CutPrefix(p, dir)
-	return ok && (rest == "" || rest[0] == '/')
+	return len(p) >= n && (len(p) == n || p[n] == '/') && p[:n] == dir
 }
 
 // Short writes a canonical path as in a rule: relative to the working directory or the
