@@ -29,10 +29,11 @@ func (c *Command) lastOutput() error {
 		c.s.EndForward()
 	}
 	defer c.deaf()
-	began := time.Now()
+	rush := time.Now().Add(rushTime)
+	late := c.late(rush)
 	var lost []error
 	for _, p := range pumps {
-		over, err := c.arrived(p, began)
+		over, err := c.arrived(p, rush, late)
 		if !over {
 			return err
 		}
@@ -41,10 +42,13 @@ func (c *Command) lastOutput() error {
 	return errors.Join(lost...)
 }
 
-// arrived waits for one pump, and reports whether there is time left for another one. began
-// is when the wait for all of them did.
-func (c *Command) arrived(p *stdio.Pump, began time.Time) (bool, error) {
+// arrived waits for one pump, and reports whether there is time left for another one. After
+// late, if that is not zero, there is none. After a signal there is time until rush.
+func (c *Command) arrived(p *stdio.Pump, rush, late time.Time) (bool, error) {
 	for {
+		if endBy(c.passedOn()) != nil { // perhaps it came just before EndForward, and is counted only now
+			late = rush
+		}
 		before := p.Moved.Load()
 		select {
 		case <-p.Over:
@@ -58,18 +62,17 @@ func (c *Command) arrived(p *stdio.Pump, began time.Time) (bool, error) {
 		if !p.Writing.Load() && p.Moved.Load() == before {
 			return true, nil
 		}
-		if late := c.late(began); !late.IsZero() && time.Now().After(late) {
+		if !late.IsZero() && time.Now().After(late) {
 			return false, c.outputLate()
 		}
 	}
 }
 
-// late returns when the time of a slow reader is over; zero for never. It may change: a
-// signal that came just before EndForward may not have been counted yet.
-func (c *Command) late(began time.Time) time.Time {
-	rush := began.Add(rushTime)
+// late returns when the time of a slow reader is over; zero for never. It does not change if
+// the last output goes beyond a limit.
+func (c *Command) late(rush time.Time) time.Time {
 	switch {
-	case !c.endedItself() || endBy(c.passedOn()) != nil:
+	case !c.endedItself():
 		return rush
 	case c.limits.Timeout.Value > 0:
 		if end := c.began.Add(time.Duration(c.limits.Timeout.Value)); end.After(rush) {
