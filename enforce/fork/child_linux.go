@@ -71,12 +71,9 @@ func forkImage(j *image) (int, error) {
 	return r, nil
 }
 
-// timerSlack is the main thread's (PR_GET_TIMERSLACK of prctl(2)), which initialises packages.
-var timerSlack = call(unix.SYS_PRCTL, unix.PR_GET_TIMERSLACK, 0, 0, 0, 0, 0)
-
-// asMainThread gives the calling thread the main thread's scheduling policy and timer slack,
-// which new processes inherit (sched(7)). The runtime's monitor and the threads that it made
-// may have other ones. See package cmd/internal/quiet.
+// asMainThread gives the calling thread the main thread's scheduling policy, which new
+// processes inherit (sched(7)). The runtime's monitor and the threads that it made may have
+// another one. See package cmd/internal/quiet.
 //
 //go:norace
 func asMainThread() {
@@ -84,7 +81,6 @@ func asMainThread() {
 		call(unix.SYS_SCHED_GETSCHEDULER, uintptr(call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)), 0, 0, 0, 0, 0) == unix.SCHED_NORMAL {
 		var priority int32
 		call(unix.SYS_SCHED_SETSCHEDULER, 0, unix.SCHED_NORMAL, uintptr(unsafe.Pointer(&priority)), 0, 0, 0)
-		call(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0, 0)
 	}
 }
 

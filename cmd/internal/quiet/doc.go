@@ -8,10 +8,8 @@
 //     is 137, because the command is killed when zsbx ends. Go by itself prints a
 //     traceback and exits with 2.
 //   - The runtime's monitor, a thread that wakes some ten thousand times a second, does
-//     not preempt the others, and wakes a quarter as often. The first saves a twentieth of
-//     a start, the second a fiftieth. It must not wake much later, because goroutines wait
-//     for it to take a processor from a blocked thread. Package fork starts nothing with
-//     the monitor's scheduling.
+//     not preempt the others. That saves a twentieth of a start. Package fork starts
+//     nothing with the monitor's scheduling.
 //   - The main goroutine's stack is as large as a run needs, from the beginning.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.

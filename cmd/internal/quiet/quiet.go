@@ -17,19 +17,9 @@ const (
 	sigabrt = 6
 	sigkill = 9
 
-	sigrtmax = 64
-	siginfo  = 0x4       // SA_SIGINFO
-	restorer = 0x4000000 // SA_RESTORER
-	onstack  = 0x8000000 // SA_ONSTACK
-
 	schedOther = 0
 	schedBatch = 3
 )
-
-// These are the addresses of a signal handler, and of the call of rt_sigreturn(2) to which
-// it returns. It sets the timer slack of the thread that runs it (PR_SET_TIMERSLACK of
-// prctl(2)) to 0.2 ms.
-var handlerPC, returnPC uintptr
 
 var _ = plain()
 
@@ -57,17 +47,12 @@ func roomy(at int) byte {
 }
 
 // calm gives the runtime's monitor a scheduling policy with which it preempts no thread
-// when it wakes (sched(7), SCHED_BATCH). It also lets it wake together with other timers, up
-// to 0.2 ms late. Only a thread itself may set its timer slack, so it gets a signal. The
-// monitor is the first thread that the runtime makes. If another process took the next
-// number, it is not found and stays as it is.
+// when it wakes (sched(7), SCHED_BATCH). The monitor is the first thread that the runtime
+// makes. If another process took the next number, it is not found and stays as it is.
 func calm() {
 	var priority int32
 	pid := call(sysGetpid, 0, 0, 0, 0)
 	if call(sysSchedGetscheduler, 0, 0, 0, 0) == schedOther && call(sysTgkill, pid, pid+1, 0, 0) == 0 {
 		call(sysSchedSetscheduler, pid+1, schedBatch, uintptr(unsafe.Pointer(&priority)), 0)
-		act := action{handler: handlerPC, flags: siginfo | restorer | onstack, restorer: returnPC}
-		call(sysSigaction, sigrtmax, uintptr(unsafe.Pointer(&act)), 0, 8)
-		call(sysTgkill, pid, pid+1, sigrtmax, 0)
 	}
 }

@@ -28,25 +28,10 @@ func policies() (first, second string) {
 	return of(os.Getpid()), of(os.Getpid() + 1)
 }
 
-// isSlow reports whether the monitor has, or soon gets, the timer slack of this package. Only
-// root can see that.
-func isSlow() bool {
-	name := fmt.Sprintf("/proc/%d/timerslack_ns", os.Getpid()+1)
-	return os.Geteuid() != 0 || testkit.Within(testkit.Patience, func() bool {
-		b, err := os.ReadFile(name)
-		return err == nil && string(b) == "200000\n"
-	})
-}
-
-// The runtime's monitor does not preempt and wakes late, and the main thread is as it was
-// started.
+// The runtime's monitor does not preempt, and the main thread is as it was started.
 func TestCalm(t *testing.T) {
 	if os.Getenv("ZSBX_TEST_POLICIES") != "" {
-		first, second := policies()
-		if second == "3" && !isSlow() {
-			second = "3, but wakes in time"
-		}
-		fmt.Println(first, second)
+		fmt.Println(policies())
 		os.Exit(0)
 	}
 	own, _ := policies()
@@ -72,9 +57,6 @@ func TestCalm(t *testing.T) {
 		first, second, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 		if first != own {
 			t.Fatalf("the main thread has the policy %s, and was started with %s", first, own)
-		}
-		if strings.Contains(second, "in time") {
-			t.Fatalf("the monitor has the policy %s", second)
 		}
 		calmed = calmed || second == "3"
 	}
