@@ -83,6 +83,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 		}
 		return exit(out)
 	}
+	if opts.Explain {
+		opts.Begun = func(word *uint32) { quiet.Resume(); quiet.Begun(word) }
+	}
 	o.warnOfLate(a, argv)
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {

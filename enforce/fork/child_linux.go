@@ -57,7 +57,6 @@ func forkImage(j *image) (int, error) {
 	if !j.shared { // with a hole in the range madvise does the rest and returns ENOMEM
 		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
 	}
-	asMainThread()
 	beforeFork()
 	r := rawClone(flags, j.mem.stack.top(), j.run, j, roleKeeper)
 	afterFork()
@@ -69,19 +68,6 @@ func forkImage(j *image) (int, error) {
 		return 0, syscall.Errno(-r)
 	}
 	return r, nil
-}
-
-// asMainThread gives the calling thread the main thread's scheduling policy, which new
-// processes inherit (sched(7)). The runtime's monitor and the threads that it made may have
-// another one. See package cmd/internal/quiet.
-//
-//go:norace
-func asMainThread() {
-	if call(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0, 0, 0, 0) == unix.SCHED_BATCH &&
-		call(unix.SYS_SCHED_GETSCHEDULER, uintptr(call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)), 0, 0, 0, 0, 0) == unix.SCHED_NORMAL {
-		var priority int32
-		call(unix.SYS_SCHED_SETSCHEDULER, 0, unix.SCHED_NORMAL, uintptr(unsafe.Pointer(&priority)), 0, 0, 0)
-	}
 }
 
 // call makes a system call and returns the result, or the negative errno as the kernel does.

@@ -2,16 +2,13 @@ package fork
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -214,41 +211,5 @@ func TestEarlySignals(t *testing.T) {
 			t.Errorf("%s: the command ended with %v, want signal %v", name, ws, c.want)
 		}
 		p.Close()
-	}
-}
-
-// A started command has the main thread's scheduling policy, whichever thread starts it.
-func TestSchedulingPolicy(t *testing.T) {
-	main, err := unix.SchedGetAttr(os.Getpid(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("%d\n%[1]d\n", main.Policy) // 0, unless the test runs below chrt(1)
-	done := make(chan string)
-	var start func()
-	start = func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			go start() // on another thread, since this one is taken
-			time.Sleep(10 * time.Millisecond)
-			runtime.UnlockOSThread()
-			return
-		}
-		// Never unlocked, since the thread is changed.
-		attr, err := unix.SchedGetAttr(0, 0) // with the niceness, which only root lowers
-		if err == nil {
-			attr.Policy = unix.SCHED_BATCH
-			err = unix.SchedSetAttr(0, attr, 0)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		p, out := shell(t, &Keeper{}, "cut -d' ' -f41 /proc/self/stat; cut -d' ' -f41 /proc/$PPID/stat")
-		finish(t, p)
-		done <- out()
-	}
-	go start()
-	if got := <-done; got != want {
-		t.Errorf("the command and its parent have the policies %q", got)
 	}
 }

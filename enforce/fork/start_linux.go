@@ -147,7 +147,6 @@ func execSelf(c *Command) error {
 		return err
 	}
 	defer j.release()
-	asMainThread()
 	if j.runSteps(j.before, stageBefore) && j.prepare() {
 		errno, _ := syscall.Exec(c.Path, c.Args, c.Env).(syscall.Errno)
 		j.fail(stageExec, 0, -int(errno))

@@ -7,9 +7,8 @@
 //     user reads one line with the reason, and the status is 125. Once a command runs it
 //     is 137, because the command is killed when zsbx ends. Go by itself prints a
 //     traceback and exits with 2.
-//   - The runtime's monitor, a thread that wakes some ten thousand times a second, does
-//     not preempt the others. That saves a twentieth of a start. Package fork starts
-//     nothing with the monitor's scheduling.
+//   - The runtime's monitor, a thread that wakes some ten thousand times a second, waits
+//     for the first 10 ms. That saves a twelfth of a start.
 //   - The main goroutine's stack is as large as a run needs, from the beginning.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.

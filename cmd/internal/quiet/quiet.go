@@ -2,7 +2,10 @@
 
 package quiet
 
-import "unsafe"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // call makes a system call, and returns what the kernel returns.
 //
@@ -13,22 +16,27 @@ func call(nr, a, b, c, d uintptr) uintptr
 type action struct{ handler, flags, restorer, mask uintptr }
 
 const (
-	sigquit = 3
-	sigabrt = 6
-	sigkill = 9
+	sigquit  = 3
+	sigabrt  = 6
+	sigkill  = 9
+	sigrtmax = 64
 
-	schedOther = 0
-	schedBatch = 3
+	siginfo  = 0x4        // SA_SIGINFO
+	restorer = 0x4000000  // SA_RESTORER
+	onstack  = 0x8000000  // SA_ONSTACK
+	restart  = 0x10000000 // SA_RESTART
+
+	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
 var _ = plain()
 
-// plain resets the signals to their default action, and calms the monitor.
+// plain resets the signals to their default action, and pauses the monitor.
 func plain() bool {
 	var none action
 	call(sysSigaction, sigquit, uintptr(unsafe.Pointer(&none)), 0, 8)
 	call(sysSigaction, sigabrt, uintptr(unsafe.Pointer(&none)), 0, 8)
-	calm()
+	pause()
 	return roomy(-1) == 0
 }
 
@@ -46,13 +54,25 @@ func roomy(at int) byte {
 	return room[at/2]
 }
 
-// calm gives the runtime's monitor a scheduling policy with which it preempts no thread
-// when it wakes (sched(7), SCHED_BATCH). The monitor is the first thread that the runtime
-// makes. If another process took the next number, it is not found and stays as it is.
-func calm() {
-	var priority int32
+// These are the addresses of a signal handler, and of the call of rt_sigreturn(2) to which it
+// returns. The handler waits (futex(2)) until resumed is not 0, at most 10 ms. Then it sets
+// resumed, so it waits only once.
+var handlerPC, returnPC uintptr
+
+var resumed uint32
+
+// pause makes the runtime's monitor wait in a signal handler. The monitor is the first thread
+// that the runtime makes. If another process took the next number, it is not found and runs on.
+func pause() {
+	act := action{handler: handlerPC, flags: siginfo | restorer | onstack | restart, restorer: returnPC}
+	call(sysSigaction, sigrtmax, uintptr(unsafe.Pointer(&act)), 0, 8)
 	pid := call(sysGetpid, 0, 0, 0, 0)
-	if call(sysSchedGetscheduler, 0, 0, 0, 0) == schedOther && call(sysTgkill, pid, pid+1, 0, 0) == 0 {
-		call(sysSchedSetscheduler, pid+1, schedBatch, uintptr(unsafe.Pointer(&priority)), 0)
-	}
+	call(sysTgkill, pid, pid+1, sigrtmax, 0)
+}
+
+// Resume ends the monitor's pause. A program that serves several blocking calls at once needs
+// the monitor, which takes processors from blocked threads.
+func Resume() {
+	atomic.StoreUint32(&resumed, 1)
+	call(sysFutex, uintptr(unsafe.Pointer(&resumed)), futexWake, 1, 0)
 }

@@ -1,66 +1,59 @@
 package quiet
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// policies returns the scheduling policies of this process's first and second thread
-// (proc_pid_stat(5)).
-func policies() (first, second string) {
-	of := func(tid int) string {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", tid))
-		if err != nil {
-			return "none"
-		}
-		_, fields, _ := strings.Cut(string(b), ") ")
-		return strings.Fields(fields)[38] // field 41
-	}
-	return of(os.Getpid()), of(os.Getpid() + 1)
+// pauses reports whether the monitor waits in this package's handler (proc_pid_syscall(5)).
+func pauses() bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", os.Getpid()+1))
+	return bytes.Contains(b, fmt.Appendf(nil, " %#x 0x80 ", uintptr(unsafe.Pointer(&resumed))))
 }
 
-// The runtime's monitor does not preempt, and the main thread is as it was started.
-func TestCalm(t *testing.T) {
-	if os.Getenv("ZSBX_TEST_POLICIES") != "" {
-		fmt.Println(policies())
+// The monitor pauses in a new process, until Resume or by itself. Signals do not pause it again.
+func TestPause(t *testing.T) {
+	if end := os.Getenv("ZSBX_TEST_PAUSE"); end != "" {
+		paused := pauses()
+		if end == "Resume" {
+			Resume()
+		}
+		ended := testkit.Within(testkit.Patience, func() bool { return !pauses() })
+		pid := uintptr(os.Getpid())
+		call(sysTgkill, pid, pid+1, sigrtmax, 0)
+		for range 20 {
+			ended = ended && !pauses()
+		}
+		fmt.Println(paused, ended)
 		os.Exit(0)
 	}
-	own, _ := policies()
-	calmed := own != "0" // below chrt(1) nothing is changed
-	// This process is calmed, too: it must not start others from a thread that its monitor made.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	main, err := unix.SchedGetAttr(os.Getpid(), 0)
-	if err == nil {
-		err = unix.SchedSetAttr(0, main, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	// On a busy machine another process often gets the number of the second thread.
-	for i, end := 0, time.Now().Add(testkit.Patience); i < 20 || !calmed && time.Now().Before(end); i++ {
-		c := exec.Command("/proc/self/exe", "-test.run=^TestCalm$")
-		c.Env = append(os.Environ(), "ZSBX_TEST_POLICIES=1")
-		out, err := c.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, second, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-		if first != own {
-			t.Fatalf("the main thread has the policy %s, and was started with %s", first, own)
-		}
-		calmed = calmed || second == "3"
-	}
-	if !calmed {
-		t.Error("the monitor was never made to give way")
+	for _, end := range []string{"Resume", "by itself"} {
+		t.Run(end, func(t *testing.T) {
+			paused := false
+			// On a busy machine another process often gets the number of the second thread.
+			for last := time.Now().Add(testkit.Patience); !paused && time.Now().Before(last); {
+				c := exec.Command("/proc/self/exe", "-test.run=^TestPause$")
+				c.Env = append(os.Environ(), "ZSBX_TEST_PAUSE="+end)
+				out, err := c.Output()
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case string(out) == "true true\n":
+					paused = true
+				case string(out) != "false true\n":
+					t.Fatalf("the monitor paused, and that ended: %s", out)
+				}
+			}
+			if !paused {
+				t.Error("the monitor never paused")
+			}
+		})
 	}
 }
