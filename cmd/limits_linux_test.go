@@ -337,3 +337,41 @@ func TestSlowReaderGetsAll(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowReaderGetsWhatIsPermitted: output that goes beyond its limit when the command has ended
+// reaches the reader up to the limit, however slow that is.
+func TestSlowReaderGetsWhatIsPermitted(t *testing.T) {
+	t.Parallel()
+	const limit, written = 130000, 150000 // more than a pipe holds, and less than two and zsbx's buffer
+	p := exec.Command(asZsbx(t), "run", "--max-output", fmt.Sprint(limit), "--", "head", "-c", fmt.Sprint(written), "/dev/zero")
+	p.Dir = t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout = w
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	full := func() bool {
+		n, _ := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+		return n == 64<<10
+	}
+	got := 0
+	read := func(n int64) {
+		n, _ = io.CopyN(io.Discard, r, n)
+		got += int(n)
+	}
+	// In the first pause the time passes that a command has whose output went beyond the limit
+	// before it ended. In the second one zsbx would end if that counted.
+	for _, pause := range []time.Duration{1200, 600} {
+		testkit.Eventually(t, "the pipe is full", full)
+		time.Sleep(pause * time.Millisecond)
+		read(48 << 10)
+	}
+	read(written)
+	if st := ended(p, soon); st != 137 || got != limit {
+		t.Errorf("status %d, %d bytes of %d", st, got, limit)
+	}
+}
