@@ -188,10 +188,10 @@ func (q question) answered(plan *enforce.Plan) answer {
 func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
 	file, v, err := sandbox.CheckExec(plan, argv)
 	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
-		err = refusal(sandbox.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
+		v.Origin, err = policy.Origin{}, refusal(sandbox.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
 	}
 	if guard != nil {
-		err = guard
+		v.Origin, err = policy.Origin{}, guard
 	}
 	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
 	for _, f := range problems(err) {

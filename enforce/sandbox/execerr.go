@@ -67,9 +67,9 @@ func (p part) String() string {
 	return "its " + p.role + " " + p.file
 }
 
-// execParts lists what execve(2) opens to run file: the file, the interpreters
-// that "#!" lines name, and the ELF loader of the last one. It stops at what
-// it can't read.
+// execParts lists what is opened to run file as execvp(3) does: the file, the interpreters
+// that "#!" lines name, or else the shell, and the ELF loader of the last one. It stops at
+// what it can't read.
 func execParts(file string) []part {
 	parts := []part{{file: file}}
 	for range program.Depth {
@@ -78,6 +78,9 @@ func execParts(file string) []part {
 			break
 		}
 		next, loader := program.Interpreter(f)
+		if next == "" && len(parts) == 1 && program.IsText(f) {
+			next = binSh // see launch
+		}
 		f.Close()
 		switch {
 		case next == "":

@@ -17,7 +17,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestExecParts reads chains of interpreters, and stops at loops and at a FIFO.
+// TestExecParts reads chains of interpreters, and stops at loops and at a FIFO. A script
+// that names none has the shell's parts.
 func TestExecParts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -38,17 +39,20 @@ func TestExecParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := write("waits", "#!"+pipe+"\n")
+	parts := func(file string) (names []string) {
+		for _, p := range execParts(file) {
+			names = append(names, p.file)
+		}
+		return names
+	}
 	for file, want := range map[string][]string{
-		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare}, waits: {waits, pipe},
+		sh: append([]string{sh}, parts(binSh)...), bare: append([]string{bare}, parts(binSh)...),
+		one: {one, sh}, two: {two, one, sh}, waits: {waits, pipe},
 		long:                     {long, "/" + strings.Repeat("a", 256-3)},
 		loop:                     {loop, loop, loop, loop, loop, loop},
 		filepath.Join(dir, "no"): {filepath.Join(dir, "no")},
 	} {
-		var got []string
-		for _, p := range execParts(file) {
-			got = append(got, p.file)
-		}
-		if !slices.Equal(got, want) {
+		if got := parts(file); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
 		}
 	}
@@ -87,7 +91,7 @@ func TestExplainOvertaken(t *testing.T) {
 // beforehand.
 func TestExplainSetuid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prog")
-	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
+	if err := os.WriteFile(file, []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	plan := planFor(t, file)
@@ -115,7 +119,7 @@ func TestExplainSetuid(t *testing.T) {
 // error says so, and it does so for no other program.
 func TestExplainCapabilities(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prog")
-	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
+	if err := os.WriteFile(file, []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	plan := planFor(t, file)
