@@ -113,8 +113,9 @@ type Plan struct {
 
 	Gaps []Gap
 
-	tmp          string // what /tmp and /var/tmp are for the command; "" if there is nothing to say
-	profileRules int    // how many rules the Seatbelt profile has
+	signals      seccomp.SignalMode // what the broker answers
+	tmp          string             // what /tmp and /var/tmp are for the command; "" if there is nothing to say
+	profileRules int                // how many rules the Seatbelt profile has
 
 	names []netip.Addr  // the machine's name servers, if the command has to look up addresses
 	audit protect.Audit // what Snapshot compares

@@ -32,9 +32,11 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
 	p.planAudit(rep)
-	peers, signals := p.planFilter(host, opts)
-	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals() || p.privatePids() || p.Seccomp != nil && signals == seccomp.SignalsAll)
-	p.planMediation(peers, signals)
+	peers := p.planFilter(host, opts)
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.holdsSignals())
+	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.watched != nil) {
+		p.Mediation = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: p.signals, Names: p.names, Capabilities: p.keeps()}
+	}
 	rep.linux()
 }
 
@@ -63,36 +65,36 @@ func (p *Plan) planAudit(rep *report) {
 	}
 }
 
-// planFilter compiles the filter. It returns whether the broker decides about sockets, and
-// which signals it answers.
-func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool, signals seccomp.SignalMode) {
-	if signals = p.Caps.SignalMode(); p.privatePids() {
-		signals = seccomp.SignalsKernel // processes outside have no numbers inside
+// planFilter compiles the filter. It returns whether the broker decides about sockets.
+func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
+	if !p.privatePids() { // there processes outside have no numbers
+		p.signals = p.Caps.SignalMode()
 	}
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
 	peers = p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if !p.Caps.Seccomp {
-		return peers, signals
+		return peers
 	}
-	q := p.filterOptions(peers, signals)
+	q := p.filterOptions(peers)
 	if p.Seccomp = seccomp.Compile(q); p.Seccomp == nil {
+		p.signals = seccomp.SignalsKernel
 		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 	} else if opts.Explain && p.Caps.SeccompNotify {
 		q.Watch = true
 		p.watched, p.model = seccomp.Compile(q), opts.Model
 	}
-	return peers, signals
+	return peers
 }
 
 // privatePids reports whether the command has its own PID namespace.
 func (p *Plan) privatePids() bool { return p.Mounts != nil && p.Mounts.Pids }
 
-func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
+func (p *Plan) filterOptions(peers bool) seccomp.Options {
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
-		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals,
+		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: p.signals,
 		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0, IoctlDev: landlock.Of(p.Caps.Landlock).FS&landlock.FSIoctlDev != 0,
 		UserNS: p.Mounts != nil && p.Mounts.UserNS,
 	}
@@ -204,7 +206,7 @@ func (p *Plan) ScopesSignals() bool {
 
 // holdsSignals reports whether anything keeps the command's signals inside.
 func (p *Plan) holdsSignals() bool {
-	return p.ScopesSignals() || p.privatePids() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
+	return p.ScopesSignals() || p.privatePids() || p.signals == seccomp.SignalsAll
 }
 
 // Layers returns the mechanisms in use, for people.

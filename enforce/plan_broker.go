@@ -3,7 +3,6 @@ package enforce
 import (
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
@@ -59,14 +58,6 @@ func (c *Caps) SocketsBy() string {
 	return "Landlock"
 }
 
-// planMediation plans what the broker answers.
-func (p *Plan) planMediation(peers bool, signals seccomp.SignalMode) {
-	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
-		return
-	}
-	p.Mediation = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: signals, Names: p.names, Capabilities: p.keeps()}
-}
-
 // orSupervisor returns why the broker can't replace Landlock, for the end of a sentence, or "".
 func (p *Plan) orSupervisor() string {
 	if p.Caps.SeccompNotifyReason == "" {
@@ -89,14 +80,10 @@ func (c *Caps) SignalMode() seccomp.SignalMode {
 // signalLayer returns what a plan says about signals, for people.
 func (p *Plan) signalLayer() Layer {
 	const scope = "Landlock's scope: to the session's own processes only"
-	mode := seccomp.SignalsKernel
-	if p.Mediation != nil {
-		mode = p.Mediation.Signals
-	}
 	switch {
-	case mode == seccomp.SignalsAll:
+	case p.signals == seccomp.SignalsAll:
 		return Layer{"signals", "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"}
-	case mode == seccomp.SignalsExist:
+	case p.signals == seccomp.SignalsExist:
 		return Layer{"signals", scope + "; zsbx answers signal 0 to processes outside, so lock files work"}
 	case p.privatePids():
 		return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
