@@ -133,13 +133,17 @@ func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Sn
 
 // NewPlan decides what will be enforced for r on a machine that can enforce caps. It is pure,
 // except that it reads through host: on Linux denied or protected files in writable trees, and
-// the directories of read-only trees with a denial. With a nil host such a denial is a Gap. If
-// this machine is too short of resources to read them, Plan.Caps.Err says so (see Noted).
+// the directories of read-only trees with a denial. With a nil host, or one that lacks a
+// function, such a denial is a Gap. If this machine is too short of resources to read them,
+// Plan.Caps.Err says so (see Noted).
 func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
-	host, short := Noted(host)
-	if host != nil {
+	short := func() error { return nil }
+	if host != nil && host.Lstat != nil && host.Readlink != nil && host.ReadDir != nil && host.ReadFile != nil {
+		host, short = Noted(host)
 		host = host.Remembering()
+	} else {
+		host = nil
 	}
 	switch caps.OS {
 	case "macos":

@@ -46,7 +46,7 @@ func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) den
 	if p.Policy.Private.Home.Is() && none == "" {
 		q.Private, _ = mounts.PrivateHome(p.Policy, host)
 	}
-	if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
+	if len(q.Deny) > 0 && host != nil {
 		if set.Table == nil {
 			set.Table = mounts.ReadTable(host)
 		}
@@ -105,7 +105,7 @@ func (p *Plan) noNamespace(host *policy.Host) string {
 	switch {
 	case !p.Caps.MountNS:
 		return cmp.Or(p.Caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
-	case host == nil || host.Lstat == nil || host.ReadDir == nil:
+	case host == nil:
 		return "no host to look at files with"
 	}
 	return ""

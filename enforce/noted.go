@@ -12,12 +12,8 @@ import (
 
 // Noted returns a host that records its first error that leaves unknown whether a file exists,
 // because of a shortage or a broken disk. err returns that error. The code that looks for files
-// to deny or protect treats an error as a missing file, which would be wrong for these. A nil
-// host stays nil.
+// to deny or protect treats an error as a missing file, which would be wrong for these.
 func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
-	if host == nil {
-		return nil, func() error { return nil }
-	}
 	var first error
 	note := func(doing string, err error) {
 		if err != nil && first == nil && (fork.ShortageOf(err) != nil || errors.Is(err, syscall.EIO) && doing == "lstat") {

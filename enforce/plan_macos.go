@@ -40,7 +40,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
-	if host != nil && host.Lstat != nil {
+	if host != nil {
 		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
 		for _, path := range p.Seatbelt.Protect {
 			if _, err := host.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 // holdGlobs finds what the denials with wildcards match in writable trees.
 func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
-	if len(globs) == 0 || host == nil || host.ReadDir == nil {
+	if len(globs) == 0 || host == nil {
 		return
 	}
 	writable := func(t deny.Tree) bool { return t.Access&policy.Write != 0 && t.Mode.IsDir() }

@@ -95,7 +95,7 @@ func (m *Policy) String() string {
 // NameServers returns the servers in resolv.conf(5) that glibc asks, which are the first three.
 // It leaves out addresses with a scope.
 func NameServers(host *policy.Host) []netip.Addr {
-	if host == nil || host.ReadFile == nil {
+	if host == nil {
 		return nil
 	}
 	const most = 3

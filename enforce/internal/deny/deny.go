@@ -225,7 +225,7 @@ func (d *denials) note(p string) {
 // where the name is.
 func (d *denials) withoutLinks() {
 	for _, b := range d.deny {
-		if !b.Glob && !b.Secret && d.Host != nil && d.Host.Lstat != nil {
+		if !b.Glob && !b.Secret && d.Host != nil {
 			d.note(b.Pattern)
 		}
 	}

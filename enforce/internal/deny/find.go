@@ -51,7 +51,7 @@ func (d *denials) places(tree string) (out []place) {
 // hits finds what the denials match in a tree. Missing files need nothing, since the command
 // can't make them in a tree that it can't write.
 func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _ error) {
-	if d.Host == nil || d.Host.ReadDir == nil || d.Host.Lstat == nil {
+	if d.Host == nil {
 		return nil, errors.New("no host to list it with")
 	}
 	seen := make(map[hit]bool)

@@ -145,7 +145,7 @@ func SSHCopies(r *policy.Resolved, host *policy.Host) (out []copied) {
 	inPolicy := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
 		return t.Access&policy.Read != 0 && policy.Within(SSHDir, t.Path)
 	})
-	if !inPolicy || host.ReadFile == nil {
+	if !inPolicy {
 		return nil
 	}
 	entries, _ := host.Entries(SSHDir, -1)

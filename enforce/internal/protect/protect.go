@@ -66,7 +66,7 @@ type Request struct {
 // Find finds what to protect in the writable trees of r: zsbx's own files and, if asked for,
 // the user's.
 func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
-	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
+	if host == nil {
 		return Set{}
 	}
 	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, left: maxProtected, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
