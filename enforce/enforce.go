@@ -229,6 +229,6 @@ type Options struct {
 func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, gap) }
 
 // protectRequest returns what the caller wants protected.
-func (o *Options) protectRequest() protect.Request {
-	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.accepts(GapProtect), Repository: o.Repository}
+func (o *Options) protectRequest(table func() mounts.Table) protect.Request {
+	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.accepts(GapProtect), Repository: o.Repository, Table: table}
 }

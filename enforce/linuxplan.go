@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/deny"
@@ -17,15 +18,16 @@ import (
 // planLinux fills in the plan for Linux. Each step uses the results of earlier steps without
 // changing them.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
-	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
+	table := sync.OnceValue(func() mounts.Table { return mounts.ReadTable(host) })
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest(table))}
 	if p.Caps.Landlock > 0 {
 		none := p.noNamespace(host)
-		rep.cut = deny.Subtract(p.denyRequest(host, none, &rep.set))
+		rep.cut = deny.Subtract(p.denyRequest(host, none, table))
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
 			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
-		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
+		rep.mounts = mounts.New(p.mountRequest(host, opts, none, table, rep))
 		p.Mounts, p.tmp = rep.mounts.Plan, rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	} else {
@@ -41,17 +43,14 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 }
 
 // denyRequest returns the request to subtract the denials.
-func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) deny.Request {
+func (p *Plan) denyRequest(host *policy.Host, none string, table func() mounts.Table) deny.Request {
 	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
 	if p.Policy.Private.Home.Is() && none == "" {
 		q.Private, _ = mounts.PrivateHome(p.Policy, host)
 	}
 	if len(q.Deny) > 0 && host != nil {
-		if set.Table == nil {
-			set.Table = mounts.ReadTable(host)
-		}
-		q.Twice = set.Table.Twice()
-		q.Same = func(p string) []string { return set.Table.Same(host, p) }
+		q.Twice = table().Twice()
+		q.Same = func(p string) []string { return table().Same(host, p) }
 	}
 	return q
 }
@@ -121,12 +120,12 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 }
 
 // mountRequest returns the request for a mount namespace, from the results of earlier steps.
-func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
+func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, table func() mounts.Table, rep *report) mounts.Request {
 	q := mounts.Request{
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
 		ShareIPC: opts.accepts(GapIPC), ShareTerminals: opts.accepts(GapTerminals), LeaveMetadata: opts.accepts(GapMetadata),
-		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: rep.set.Table,
+		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: table,
 	}
 	for _, m := range rep.cut.Masks {
 		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Mode.IsDir(), ID: m.ID, Origin: m.Origin})

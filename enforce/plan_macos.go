@@ -23,7 +23,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
-	prot := protect.Find(p.Policy, host, opts.protectRequest())
+	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return nil }))
 	rep.self(prot.SelfFacts)
 	p.audit = prot.Audit
 	p.audit.Trees, p.audit.Watch = mounts.WritableTrees(p.Policy.Paths), nil

@@ -11,15 +11,12 @@ import (
 
 // aliases returns copies of mounts for places where the same files are mounted a second time.
 // Landlock rules are bound to inodes, so the command could reach the files by the other path.
-func aliases(host *policy.Host, table Table, ms []Mount) (out []Mount) {
-	if table == nil && len(ms) > 0 {
-		table = ReadTable(host)
-	}
+func aliases(host *policy.Host, table func() Table, ms []Mount) (out []Mount) {
 	for _, m := range ms {
 		if m.Kind == Pin {
 			continue
 		}
-		for _, m.Path = range table.Same(host, m.Path) {
+		for _, m.Path = range table().Same(host, m.Path) {
 			out = append(out, m)
 		}
 	}
@@ -31,10 +28,7 @@ type Table []procfs.Mount
 
 // ReadTable returns the table of this process. It is empty if it can't be read.
 func ReadTable(host *policy.Host) Table {
-	data, err := host.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return Table{}
-	}
+	data, _ := host.ReadFile("/proc/self/mountinfo")
 	return procfs.Mounts(string(data))
 }
 

@@ -100,10 +100,10 @@ type Request struct {
 	ShareTerminals bool // keep the caller's /dev/pts
 	LeaveMetadata  bool // make no namespace only for the metadata of files
 
-	Trees  []deny.Tree // what the policy allows, minus what it denies
-	Mounts []Mount     // for denials, zsbx's own files and the protected set
-	Hide   []string    // directories that the command has no reason to read
-	Table  Table       // of this process; nil if it was not read
+	Trees  []deny.Tree  // what the policy allows, minus what it denies
+	Mounts []Mount      // for denials, zsbx's own files and the protected set
+	Hide   []string     // directories that the command has no reason to read
+	Table  func() Table // of this process
 }
 
 // Result is the answer to a Request.

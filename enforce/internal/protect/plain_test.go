@@ -143,7 +143,7 @@ func testIndexBoundTrees(t *testing.T, more int) {
 		return policy.Path{Path: dir, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: flag}
 	}
 	r := &policy.Resolved{Paths: []policy.Path{tree(first), tree(second)}}
-	set := Find(r, &host, Request{Users: true})
+	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return nil }})
 	if !slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Path == link+"/.git/config" }) {
 		t.Errorf("with %d bytes more protected are %v", more, set.Mounts)
 	}
@@ -212,7 +212,7 @@ func TestNear(t *testing.T) {
 	want = append(want, Change{Path: dir + "/below/.zsbx.toml", New: true})
 	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
-	set := Find(r, &host, Request{Users: true})
+	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return nil }})
 	set.Trees = []string{dir}
 	s := set.Snapshot(&host)
 	if got := s.Changes(); len(got) > 0 {

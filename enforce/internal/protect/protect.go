@@ -22,8 +22,6 @@ type Set struct {
 	SelfFacts  []Fact         // about zsbx's own files
 
 	Facts []Fact // what of the rest can't be protected
-
-	Table mounts.Table // nil if it was not read
 }
 
 func (prot Set) Summary() string {
@@ -61,6 +59,7 @@ type Request struct {
 	Watch      []string // what is only watched
 	Users      bool     // find the user's files, too
 	Repository string   // the root of the repository around the working directory, or ""
+	Table      func() mounts.Table
 }
 
 // Find finds what to protect in the writable trees of r: zsbx's own files and, if asked for,
@@ -74,7 +73,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
-	c.self(r, q.Self)
+	c.self(r, q.Self, q.Table)
 	for _, p := range q.Watch {
 		c.watch(Watched{Path: p})
 	}

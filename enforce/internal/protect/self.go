@@ -34,26 +34,25 @@ func openFact(p, why, hint string) Fact {
 
 // self finds which of the files are in writable trees: by their own names, through links that
 // the command could replace, or on a second mount of their file system.
-func (c *protector) self(r *policy.Resolved, files []string) {
+func (c *protector) self(r *policy.Resolved, files []string, table func() mounts.Table) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
 	}
 	c.itself = true
-	c.out.Table = mounts.ReadTable(c.host)
-	for _, dir := range c.out.Table.Relied() {
+	for _, dir := range table().Relied() {
 		if c.writable(dir) {
 			c.selfPath(r, dir)
 		}
 	}
 	for _, f := range files {
-		c.selfFile(r, f)
+		c.selfFile(r, f, table())
 	}
 	c.itself = false
 	c.out.SelfMounts, c.out.Mounts = c.out.Mounts, nil
 }
 
 // selfFile protects one file or directory under all its names.
-func (c *protector) selfFile(r *policy.Resolved, file string) {
+func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table) {
 	real, links, st, err := c.host.Trail(file)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
@@ -86,7 +85,7 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 			fmt.Sprintf("it has %d names (hard links), and another one may be in a writable tree", st.Nlink),
 			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))))
 	}
-	for _, other := range c.out.Table.Same(c.host, real) {
+	for _, other := range table.Same(c.host, real) {
 		c.selfPath(r, other)
 	}
 }
