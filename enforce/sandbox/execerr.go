@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,34 +22,23 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// decideExec asks the plan about executing a file.
-func decideExec(plan *enforce.Plan, file string) enforce.Answer {
-	path, st, _ := plan.Policy.Look(file)
-	return plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
-}
-
 // CheckExec returns an error if a command would not start under a plan: it is not found,
 // or not all that execve(2) opens for it may be executed. file is where it was found. The
-// answer is the plan's for that file, or for the part that is refused.
-func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.Answer, _ error) {
-	file, err := LookPath(args[0], plan.Env, plan.Policy.Dir)
-	if err != nil {
-		return "", enforce.Answer{}, err
+// answer is the plan's for the part that it refuses or, without an error, for that file.
+func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.Answer, err error) {
+	if file, err = LookPath(args[0], plan.Env, plan.Policy.Dir); err == nil {
+		answer, err = explainExec(plan, file, 0)
 	}
-	if refused, e := explainExec(plan, file, 0); e != nil {
-		return file, decideExec(plan, cmp.Or(refused, file)), e
-	}
-	return file, decideExec(plan, file), nil
+	return file, answer, err
 }
 
 // CheckParts checks the files that execve(2) opens for a program, such as its
 // interpreter. It returns the first that the plan refuses, as an answer and an error.
-func CheckParts(plan *enforce.Plan, file string) (enforce.Answer, error) {
-	refused, err := explainExec(plan, file, 0)
-	if refused == "" {
-		return enforce.Answer{}, nil
+func CheckParts(plan *enforce.Plan, file string) (answer enforce.Answer, err error) {
+	if answer, err = explainExec(plan, file, 0); answer.Verdict != enforce.Refused {
+		err = nil
 	}
-	return decideExec(plan, refused), err
+	return answer, err
 }
 
 // part is one of the files that execve(2) has to open before a command runs.
@@ -94,9 +82,11 @@ func execParts(file string) []part {
 }
 
 // explainExec turns the errno of execve(2) for file into an error for the user, which says
-// what is missing or can't be executed, or what the policy refuses. refused is the file
-// that the policy refuses. Without an errno, the error is nil if nothing is wrong.
-func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused string, _ *Error) {
+// what is missing or can't be executed, or what the policy refuses: then the answer is the
+// plan's. Without an errno, the error is nil if nothing is wrong, and the answer is about
+// the file.
+func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (answer enforce.Answer, _ error) {
+	var own enforce.Answer
 	for _, p := range execParts(file) {
 		real, err := filepath.EvalSymlinks(p.file)
 		if err == nil {
@@ -104,35 +94,43 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused 
 		}
 		switch {
 		case err != nil && p.role == "":
-			return "", notRunnable(file, err)
+			return answer, notRunnable(file, err)
 		case err != nil:
-			return "", notRunnable(file+": "+p.String(), err)
-		case plan != nil && decideExec(plan, real).Verdict == enforce.Refused:
+			return answer, notRunnable(file+": "+p.String(), err)
+		case plan == nil:
+			continue
+		}
+		path, st, _ := plan.Policy.Look(real)
+		got := plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
+		if got.Verdict == enforce.Refused {
 			e := &Error{Code: CodeCannotRun, Hint: learn.NewHint("fs.rox", toOpen(plan.Policy, real), false).Typed(plan.Policy),
 				Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
 			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil { // no rule helps
 				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, v.Reason)
 			}
-			return real, e
+			return got, e
+		}
+		if p.role == "" {
+			own = got
 		}
 	}
 	if st, err := os.Stat(file); err == nil && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 && plan != nil && plan.Caps.OS == "macos" {
-		return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: macOS executes no set-user-ID or set-group-ID program in a sandbox", file)}
+		return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: macOS executes no set-user-ID or set-group-ID program in a sandbox", file)}
 	}
 	if errno == 0 && plan != nil && wants(file, plan.DropCapabilities) {
 		errno = syscall.EPERM
 	}
 	switch errno {
 	case 0:
-		return "", nil
+		return own, nil
 	case syscall.EPERM:
 		if _, err := unix.Getxattr(file, "security.capability", nil); err == nil && plan != nil {
-			return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: the capabilities of its file (getcap(8)) are not given here: %w", file, errno)}
+			return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: the capabilities of its file (getcap(8)) are not given here: %w", file, errno)}
 		}
 	case syscall.ENOEXEC:
-		return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
+		return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
 	}
-	return "", notRunnable(file, errno)
+	return answer, notRunnable(file, errno)
 }
 
 // wants reports whether a program's file demands one of these capabilities. The kernel

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -56,8 +57,8 @@ func TestExecParts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
 		}
 	}
-	_, f := explainExec(planFor(t, one), one, syscall.EACCES)
-	if f.Code != CodeCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.Hint != "--rox "+dir {
+	_, err := explainExec(planFor(t, one), one, syscall.EACCES)
+	if f, _ := errors.AsType[*Error](err); f.Code != CodeCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.Hint != "--rox "+dir {
 		t.Errorf("%v, hint %q, code %s", f, f.Hint, f.Code)
 	}
 }
