@@ -20,7 +20,7 @@ type projectGroup struct {
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
 	{"shells", "direnv, mise and Shadowenv run what is in them at a prompt; asdf's and proto's shims find programs through them", []string{
-		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
+		".envrc", ".direnv/*.rc", "mise.*toml", ".mise*.toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise*.toml",
 		".config/mise/*.toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
 		".tool-versions", ".prototools", ".shadowenv.d",
 	}},
@@ -40,7 +40,10 @@ var projectGroups = []projectGroup{
 	}},
 	{"other editors", "tasks, language servers, commands on opening", []string{
 		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json", ".helix/config.toml", ".helix/languages.toml", ".exrc", ".nvim.lua",
-		".nvimrc", ".vimrc", ".vim/coc-settings.json", "*.sublime-project",
+		".nvimrc", ".vimrc", ".vim/coc-settings.json", "*.sublime-project", ".lite_project.lua",
+	}},
+	{"interpreters", "R, irb, Pry, ghci, OCaml, IEx, Octave and the debuggers of Perl and Python run them whenever they are started in the directory", []string{
+		".Rprofile", ".Renviron", "*irbrc", "irb.rc", ".config/irb", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".octaverc", ".perldb", ".pdbrc",
 	}},
 	{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
 	{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
@@ -71,9 +74,9 @@ var projectGroups = []projectGroup{
 // projectNames returns all names in the table and reportedNames. Patterns come last, since they
 // can match any number of files.
 var projectNames = sync.OnceValue(func() []string {
-	names, patterns := append(make([]string, 0, 160), reportedNames...), make([]string, 0, 32) // enough for all
-	for _, g := range projectGroups {
-		for _, n := range g.names {
+	names, patterns := make([]string, 0, 160), make([]string, 0, 32) // enough for all
+	add := func(all []string) {
+		for _, n := range all {
 			if strings.Contains(n, "*") {
 				patterns = append(patterns, n)
 			} else {
@@ -81,10 +84,17 @@ var projectNames = sync.OnceValue(func() []string {
 			}
 		}
 	}
+	add(reportedNames)
+	for _, g := range projectGroups {
+		add(g.names)
+	}
 	return append(names, patterns...)
 })
 
-// reportedNames are files whose changes are only reported, since version control replaces them
-// when it changes revisions. The first five tell the shims of rustup, jenv, plenv and older
-// rbenv where programs are. Mercurial's .hgsub names nested repositories.
-var reportedNames = []string{"rust-toolchain", "rust-toolchain.toml", ".java-version", ".perl-version", ".ruby-version", ".hgsub"}
+// reportedNames are files whose changes are only reported, since version control or R replaces
+// them. The versions tell the shims of rustup, jenv, plenv and older rbenv, and the prompts of
+// mise and fnm, where programs are. Mercurial's .hgsub names nested repositories. R runs .First
+// from .RData when it starts.
+var reportedNames = []string{
+	"rust-toolchain", "rust-toolchain.toml", ".*-version", ".python-versions", ".nvmrc", ".sdkmanrc", ".yvmrc", ".hgsub", ".RData",
+}

@@ -150,7 +150,7 @@ func (c *protector) project(top *policy.Listing) {
 	had := present(c.host, top)
 	c.out.projects = append(c.out.projects, project{top.Dir, had})
 	for _, p := range had {
-		if slices.Contains(reportedNames, path.Base(p)) {
+		if slices.ContainsFunc(reportedNames, func(n string) bool { is, _ := path.Match(n, path.Base(p)); return is }) {
 			c.watch(Watched{Path: p})
 		} else {
 			c.add(p, "")
