@@ -38,6 +38,7 @@ func repository(t *testing.T) *place {
 	gitDir(t, p.in+"/nested/.git")
 	write(t, p.in+"/.git/lazygit.yml", "x\n")
 	write(t, p.in+"/.git/glab-cli/config.yml", "x\n")
+	write(t, p.in+"/.git/sl/config", "x\n")
 	write(t, p.in+"/.envrc", "echo\n")
 	write(t, p.in+"/.vscode/tasks.json", "{}\n")
 	write(t, p.in+"/.vscode/other.json", "{}\n")
@@ -81,6 +82,8 @@ func TestProtected(t *testing.T) {
 		{"lazygit's settings", `echo evil >>.git/lazygit.yml`},
 		{"glab's settings", `echo evil >>.git/glab-cli/config.yml`},
 		{"glab's settings by rename", `echo evil >g && mv g .git/glab-cli/config.yml`},
+		{"Sapling's settings", `echo evil >>.git/sl/config`},
+		{"Sapling's settings, by renaming their directory", `mv .git/sl .git/s && mkdir .git/sl && echo evil >.git/sl/config`},
 		{"a direnv file", `echo evil >>.envrc`},
 		{"a direnv file by rename", `echo evil >e && mv e .envrc`},
 		{"an editor's tasks", `echo evil >.vscode/tasks.json`},

@@ -160,17 +160,18 @@ func (c *protector) gitDir(dir string) {
 
 // gitFiles protects files with which git can be made to run programs, in one git directory and
 // in those below it. A file commondir would make git read another directory's configuration.
-// lazygit.yml and glab-cli are other programs' settings.
+// lazygit.yml, glab-cli and sl (Sapling's) have other programs' settings.
 func (c *protector) gitFiles(dir, top string, left *int) {
 	config := path.Join(dir, "config")
 	if c.add(config, top) {
 		c.out.Repos = append(c.out.Repos, dir)
 	}
-	for _, name := range []string{"hooks", "commondir", "lazygit.yml", "glab-cli"} {
+	for _, name := range []string{"hooks", "commondir", "lazygit.yml", "glab-cli", "sl/config", "sl/requires", "sl/sharedpath"} {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(config)
 	c.byGit(dir, "remotes", "branches") // git push looks there for remotes that the configuration lacks
+	c.byGit(dir, "sl/config-git-user", "sl/config-git-repo")
 	c.ownFiles(dir, top)
 	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
 		c.worktree(sub, top)

@@ -207,7 +207,7 @@ func offset(b []byte) (value, n int) {
 // configuration files, no settings that name a program, and no other repository in its index,
 // which git status would look into.
 func plain(host *policy.Host, dir, tree string, left *int) bool {
-	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "lazygit.yml", "glab-cli"} {
+	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "lazygit.yml", "glab-cli", "sl"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
 			return false
 		}

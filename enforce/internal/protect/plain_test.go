@@ -54,7 +54,7 @@ func TestPlain(t *testing.T) {
 		{"config elsewhere", "mv config c && ln -s c config"}, {"no config", "rm config"}, {"fsmonitor", "git config core.fsmonitor x"},
 		{"commondir", "echo .. >commondir"}, {"a submodule", "mkdir -p modules/x"}, {"a worktree's config", "echo >config.worktree"},
 		{"a rebase", "mkdir rebase-merge"}, {"patches", "mkdir rebase-apply"}, {"a cherry-pick", "mkdir sequencer"},
-		{"remotes", "mkdir remotes"}, {"lazygit", "echo x >lazygit.yml"}, {"glab", "mkdir glab-cli"}, {"branches", "mkdir -p branches && echo x >branches/origin"},
+		{"remotes", "mkdir remotes"}, {"lazygit", "echo x >lazygit.yml"}, {"glab", "mkdir glab-cli"}, {"Sapling", "mkdir sl"}, {"branches", "mkdir -p branches && echo x >branches/origin"},
 	} {
 		dir := t.TempDir()
 		if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
