@@ -92,8 +92,8 @@ var projectNames = sync.OnceValue(func() []string {
 })
 
 // reportedNames are files whose changes are only reported, since version control or R replaces
-// them. The versions tell the shims of rustup, jenv, plenv and older rbenv, and the prompts of
-// mise and fnm, where programs are. Mercurial's .hgsub names nested repositories. R runs .First
+// them. All but the last two tell the shims of rustup, jenv, plenv and older rbenv, and the prompts
+// of mise and fnm, where programs are. Mercurial's .hgsub names nested repositories. R runs .First
 // from .RData when it starts.
 var reportedNames = []string{
 	"rust-toolchain", "rust-toolchain.toml", ".*-version", ".python-versions", ".nvmrc", ".sdkmanrc", ".yvmrc", ".hgsub", ".RData",
