@@ -76,6 +76,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		c.Dir = dir
 		c.Namespaces |= p.Mounts.Clone()
 		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), fd, own)
+		c.Steps = append(c.Steps, nullSteps(c)...)
 	}
 	c.Steps = append(c.Steps, steps...)
 	if p.Landlock != nil {

@@ -80,6 +80,26 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	return nil
 }
 
+// nullSteps returns the steps that open /dev/null again, below the mounts, where it is one of the
+// command's descriptors 0 to 2. Through the caller's descriptor root could change its mode and
+// owner, and take it from all other programs.
+func nullSteps(c *fork.Command) (steps []fork.Step) {
+	for i := range 3 {
+		fd := fork.StandardFile(c.Files, i)
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != unix.Mkdev(1, 3) {
+			continue
+		}
+		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		name := uintptr(unsafe.Pointer(c.Memory().Text(os.DevNull)))
+		steps = append(steps,
+			fork.Step{Name: "opening " + os.DevNull, Nr: unix.SYS_OPENAT, MayFail: true,
+				Args: [6]uintptr{^uintptr(99), name, uintptr(flags&unix.O_ACCMODE | unix.O_CLOEXEC)}}, // AT_FDCWD
+			fork.Step{Name: "dup3(2)", Nr: unix.SYS_DUP3, MayFail: true, Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint16{1}})
+	}
+	return steps
+}
+
 // reopen adds rules that let the command reopen its descriptors 0 to 2, through /dev/stderr and
 // so on, with the access that they have, if they are files, FIFOs or pseudo-terminals. It
 // returns the rules. They give no more than the command has anyway: fcntl(2) clears O_APPEND,

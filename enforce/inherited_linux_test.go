@@ -153,6 +153,34 @@ func TestCoveredStdin(t *testing.T) {
 	}
 }
 
+// TestNullStdin: root can't change /dev/null through descriptor 0, which is of use all the same.
+func TestNullStdin(t *testing.T) {
+	needMounts(t)
+	null := t.TempDir() + "/null"
+	if err := unix.Mknod(null, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+		t.Skip("only root can make a device to try this on:", err)
+	}
+	for name, plan := range map[string]*enforce.Plan{"control": nil, "mounts": newPlace(t).mountPlan()} {
+		f, err := os.OpenFile(null, os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c := command(newPlace(t), "chmod 600 /proc/self/fd/0; test -z \"$(cat)\"")
+		c.Files = []*os.File{f}
+		if got := runFiles(t, plan, c); got != 0 {
+			t.Errorf("%s: exit status %d", name, got)
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(null, &st); err != nil || st.Mode&0o777 == 0o600 != (plan == nil) {
+			t.Errorf("%s: mode %#o, %v", name, st.Mode, err)
+		}
+		if err := os.Chmod(null, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestReopen: descriptors can be reopened through /dev/stdin and so on, with the access that
 // they have, and their files can't be changed in any other way.
 func TestReopen(t *testing.T) {
