@@ -137,7 +137,7 @@ type place struct {
 	point    bool          // something is mounted on it
 	writable bool          // it is a tree that stays writable
 	private  bool
-	readOnly bool // a copy, or back without write access
+	readOnly bool // a copy, /proc, or back without write access
 	back     bool // it is the outside's, inside a private directory
 	noExec   bool
 	reopened bool
@@ -181,7 +181,7 @@ func (w *World) Index() *World {
 		}
 		for _, d := range mp.Private {
 			x := point(d.Path)
-			x.private, x.rights = true, x.rights|d.Rights
+			x.private, x.readOnly, x.rights = true, d.Kind == mounts.Proc, x.rights|d.Rights
 			for _, b := range d.Back {
 				y := point(b.Path)
 				y.back, y.readOnly, y.noExec = true, b.Access&policy.Write == 0, b.Access&policy.Exec == 0

@@ -34,7 +34,7 @@ func (w *World) look(p string) view {
 				back, noExec = true, x.noExec
 				v.readOnly = v.readOnly || x.readOnly
 			}
-			writable, private = writable || x.writable, private || x.private && !back
+			writable, private = writable || x.writable, private || x.private && !x.readOnly && !back
 			switch {
 			case x.mount != nil && x.mount.Kind == mounts.Mask:
 				v.mask = x.mount

@@ -44,7 +44,7 @@ type Back struct {
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
 	devpts = "devpts" // a separate set of pseudo-terminals (pts(4))
-	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
+	Proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 
 const (
@@ -150,7 +150,7 @@ func (q *Request) pids(mp *Plan) string {
 		}
 	}
 	mp.Pids = true
-	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: proc, Rights: landlock.Rights(access, procDir, fs.ModeDir, q.Handled)})
+	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: Proc, Rights: landlock.Rights(access, procDir, fs.ModeDir, q.Handled)})
 	return ""
 }
 

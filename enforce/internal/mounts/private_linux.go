@@ -45,8 +45,8 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	switch d.Kind {
 	case devpts:
 		l.fileSystem(devpts, m, unix.MS_NOEXEC, devptsPrivate)
-	case proc:
-		at := l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	case Proc:
+		at := l.fileSystem(Proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		l.steps[at].Tag = TagProc
 	case tmpfs:
 		var outside unix.Statfs_t
