@@ -84,7 +84,10 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	}
 	t.mode, t.exists, t.steady = files.Mode(st.Mode).Type(), true, in.steady && l.r.fixed(in.path, fs.ModeDir)
 	if follow && t.mode == fs.ModeSymlink {
-		to, _ := os.Readlink(root + t.path)
+		to, err := os.Readlink(root + t.path)
+		if err != nil {
+			return t, true // such as /proc/1/root
+		}
 		if path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/") && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
 			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true // even if that path now has another file
 		}
