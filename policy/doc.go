@@ -7,9 +7,8 @@
 //	Decode and flags -> Policy -> Merge -> Resolve(Host) -> Resolved
 //
 // A Policy is pure data, the same on every system, and every rule in it keeps
-// its Origin. A Resolved has only canonical absolute paths, the final
-// environment and final limits, and answers whether an access is allowed and
-// by which rule.
+// its Origin. A Resolved has only canonical absolute paths, the environment and
+// the limits, and answers whether an access is allowed and by which rule.
 //
 // # Files
 //

@@ -5,7 +5,7 @@
 // the session, however it detached itself. Nothing on the disk changes the answers, and a
 // command whose own process does not give them is not started.
 //
-// The package writes text, and asks about one process. Package enforce puts the fingerprint into its profiles. Package
-// fork checks it before a command runs. Package track looks for it, and starts commands with a
-// profile of only the fingerprint and these closed ways.
+// The package writes text, and asks about one process. Package enforce puts the fingerprint
+// into its profiles. Package fork checks it before a command runs. Package track looks for it,
+// and starts commands with a profile of only the fingerprint and these closed ways.
 package fingerprint

@@ -158,16 +158,6 @@ func toOpen(r *policy.Resolved, program string) string {
 	return dir
 }
 
-// isScriptWithoutInterpreter reports whether execvp(3) would hand file to /bin/sh.
-func isScriptWithoutInterpreter(file string) bool {
-	f, err := openProgram(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return program.IsText(f)
-}
-
 // openProgram opens an executable file for reading. A script may name a FIFO, for which
 // zsbx does not wait.
 func openProgram(file string) (*os.File, error) {

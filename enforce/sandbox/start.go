@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -215,7 +216,7 @@ func (c *Command) launch(cmd *fork.Command) error {
 			if err := c.planAgain(caps); err != nil {
 				return err
 			}
-		case cmd != &script && isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path):
+		case cmd != &script && isExecError(err, syscall.ENOEXEC) && slices.Contains(execParts(cmd.Path), part{binSh, "interpreter"}):
 			cmd = &script
 		default:
 			return err
