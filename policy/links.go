@@ -11,16 +11,16 @@ import (
 // A command that may write somewhere may leave a symbolic link there. The next run must
 // not follow it to a place that the user did not mean, either to open that place to a
 // command, or to make files or directories there. The functions here find such links.
-// Resolved.EscapingLinks decides about the paths of a policy.
+// Resolved.CheckLinks decides about the paths of a policy.
 
 // ProjectFile is the name of a project's policy.
 const ProjectFile = ".zsbx.toml"
 
-// EscapingLinks looks at rules that lead out of the project by a symbolic link in it. In a
+// CheckLinks checks rules that lead out of the project by a symbolic link in it. In a
 // project's policy such a rule is an error, because the trusted content does not say where
 // the link leads. Elsewhere it adds a warning that says where the rule leads, or returns an
 // error if only the user should allow that place (Unwise).
-func (r *Resolved) EscapingLinks() error {
+func (r *Resolved) CheckLinks() error {
 	var warnings Errors
 	for _, paths := range [][]Path{r.Paths, r.Net.Unix, r.Create} {
 		for i := range paths {

@@ -163,7 +163,7 @@ func (c *prepared) resolve() error {
 		return unknown
 	}
 	if err == nil {
-		err = r.EscapingLinks()
+		err = r.CheckLinks()
 	}
 	c.resolved, c.limits = r, c.policy.LimitsOn(c.host.OS)
 	return errors.Join(coded(err), c.o.checkLimits(c.limits))
