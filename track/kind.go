@@ -64,8 +64,9 @@ func (e *TrackerError) Unwrap() error { return e.Err }
 
 // Choice is the tracker of a session.
 type Choice struct {
-	Kind Kind
-	Why  string // why each stronger tracker was not chosen
+	Kind  Kind
+	Scope bool   // the user's systemd makes the control group
+	Why   string // why each stronger tracker was not chosen
 }
 
 // Best finds out by trying what would track a command. It may make a control group and remove
@@ -95,7 +96,7 @@ func (c caps) choose(o Options) (Choice, error) {
 		switch {
 		case o.Tracker != Auto && o.Tracker != k:
 		case lacks[k] == "":
-			return Choice{k, strings.Join(passed, "; ")}, nil
+			return Choice{k, k == Cgroup && c.group == scope, strings.Join(passed, "; ")}, nil
 		case o.Tracker == k || len(kinds) == 1:
 			return Choice{}, &TrackerError{Kind: k, Why: lacks[k], Hint: "--track auto"}
 		default:

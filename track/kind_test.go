@@ -27,27 +27,28 @@ func TestChoose(t *testing.T) {
 		want   Kind
 		scoped bool
 		kind   Kind // "" for an error
+		scope  bool
 	}{
-		{"newest kernel", linux(10, "/g", true), Auto, true, Domain},
-		{"Linux 6.12 in a container", linux(6, "", false), Auto, true, Domain},
-		{"only tracked", linux(7, "/g", true), Auto, false, Cgroup},
-		{"only tracked, login session", linux(7, "", true), Auto, false, Cgroup},
-		{"only tracked, container", linux(7, "", false), Auto, false, Subtree},
-		{"Debian 12, login session", linux(2, "", true), Auto, true, Cgroup},
-		{"Debian 12, container", linux(2, "", false), Auto, true, Subtree},
-		{"Linux 5.10", linux(0, "", true), Auto, true, Cgroup},
-		{"macOS", caps{os: "darwin"}, Auto, true, Fingerprint},
-		{"macOS without Seatbelt", caps{os: "darwin", noSeatbelt: "nested"}, Auto, true, ""},
-		{"domain by name", linux(6, "", false), Domain, true, Domain},
-		{"domain by name, too old", linux(5, "/g", true), Domain, true, ""},
-		{"domain by name, only tracked", linux(7, "/g", true), Domain, false, ""},
-		{"cgroup by name", linux(7, "/g", true), Cgroup, true, Cgroup},
-		{"cgroup by name, none", linux(7, "", false), Cgroup, true, ""},
-		{"subtree by name", linux(7, "/g", true), Subtree, true, Subtree},
-		{"domain on macOS", caps{os: "darwin"}, Domain, true, ""},
-		{"cgroup on macOS", caps{os: "darwin"}, Cgroup, true, ""},
-		{"fingerprint on Linux", linux(7, "/g", true), Fingerprint, true, ""},
-		{"no such tracker", linux(7, "/g", true), "x", true, ""},
+		{"newest kernel", linux(10, "/g", true), Auto, true, Domain, false},
+		{"Linux 6.12 in a container", linux(6, "", false), Auto, true, Domain, false},
+		{"only tracked", linux(7, "/g", true), Auto, false, Cgroup, false},
+		{"only tracked, login session", linux(7, "", true), Auto, false, Cgroup, true},
+		{"only tracked, container", linux(7, "", false), Auto, false, Subtree, false},
+		{"Debian 12, login session", linux(2, "", true), Auto, true, Cgroup, true},
+		{"Debian 12, container", linux(2, "", false), Auto, true, Subtree, false},
+		{"Linux 5.10", linux(0, "", true), Auto, true, Cgroup, true},
+		{"macOS", caps{os: "darwin"}, Auto, true, Fingerprint, false},
+		{"macOS without Seatbelt", caps{os: "darwin", noSeatbelt: "nested"}, Auto, true, "", false},
+		{"domain by name", linux(6, "", false), Domain, true, Domain, false},
+		{"domain by name, too old", linux(5, "/g", true), Domain, true, "", false},
+		{"domain by name, only tracked", linux(7, "/g", true), Domain, false, "", false},
+		{"cgroup by name", linux(7, "/g", true), Cgroup, true, Cgroup, false},
+		{"cgroup by name, none", linux(7, "", false), Cgroup, true, "", false},
+		{"subtree by name", linux(7, "/g", true), Subtree, true, Subtree, false},
+		{"domain on macOS", caps{os: "darwin"}, Domain, true, "", false},
+		{"cgroup on macOS", caps{os: "darwin"}, Cgroup, true, "", false},
+		{"fingerprint on Linux", linux(7, "/g", true), Fingerprint, true, "", false},
+		{"no such tracker", linux(7, "/g", true), "x", true, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := tt.caps.choose(Options{Tracker: tt.want, Scoped: tt.scoped})
@@ -58,7 +59,7 @@ func TestChoose(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || c.Kind != tt.kind {
+			if err != nil || c.Kind != tt.kind || c.Scope != tt.scope {
 				t.Fatalf("%+v, %v", c, err)
 			}
 		})
