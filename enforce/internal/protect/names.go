@@ -26,7 +26,7 @@ var projectGroups = []projectGroup{
 	}},
 	{"version control beside Git", "settings that name programs and hooks, and where more settings are, such as nested repositories; Git's own store inside Jujutsu's", []string{
 		".hg/hgrc*", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
-		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml",
+		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml", ".gh-dash.yml",
 	}},
 	{"commit hooks", "what a commit runs, although it runs nothing else of the project", []string{
 		".pre-commit-config.y*ml", "prek.toml", "lefthook*", ".lefthook*", ".config/lefthook*", ".trunk/*.yaml",
@@ -64,8 +64,8 @@ var projectGroups = []projectGroup{
 	{"Copilot", "hooks, servers, settings that name both; extensions are loaded at the start; agents and skills may bring servers", []string{
 		".github/copilot", ".github/hooks", ".github/mcp.json", ".github/lsp.json", ".github/extensions", ".github/agents", ".github/skills", ".copilot/mcp-config.json",
 	}},
-	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions", []string{
-		".agents/skills", ".agents/agents", ".agents/*.json", ".vibe", ".amazonq", ".grok", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions; Codebuff loads any script in .agents", []string{
+		".agents", ".vibe", ".amazonq", ".grok", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
 		".amp/settings.json", ".amp/plugins", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".factory/commands", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},
