@@ -56,7 +56,8 @@ func roomy(at int) byte {
 
 // These are the addresses of a signal handler, and of the call of rt_sigreturn(2) to which it
 // returns. The handler waits (futex(2)) until resumed is not 0, at most 10 ms. Then it sets
-// resumed, so it waits only once.
+// resumed, so it waits only once. Meanwhile no other handler may run on its stack: on arm64
+// Go's can't find their thread if ours interrupted vdso(7), and they would end the wait.
 var handlerPC, returnPC uintptr
 
 var resumed uint32
@@ -64,7 +65,7 @@ var resumed uint32
 // pause makes the runtime's monitor wait in a signal handler. The monitor is the first thread
 // that the runtime makes. If another process took the next number, it is not found and runs on.
 func pause() {
-	act := action{handler: handlerPC, flags: siginfo | restorer | onstack | restart, restorer: returnPC}
+	act := action{handler: handlerPC, flags: siginfo | restorer | onstack | restart, restorer: returnPC, mask: ^uintptr(0)}
 	call(sysSigaction, sigrtmax, uintptr(unsafe.Pointer(&act)), 0, 8)
 	pid := call(sysGetpid, 0, 0, 0, 0)
 	call(sysTgkill, pid, pid+1, sigrtmax, 0)
