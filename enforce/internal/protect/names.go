@@ -65,7 +65,7 @@ var projectGroups = []projectGroup{
 		".github/copilot", ".github/hooks", ".github/mcp.json", ".github/lsp.json", ".github/extensions", ".github/agents", ".github/skills", ".copilot/mcp-config.json",
 	}},
 	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions; Codebuff loads any script in .agents", []string{
-		".agents", ".vibe", ".amazonq", ".grok", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+		".agents", ".vibe", ".amazonq", ".grok", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".roo/tools", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
 		".amp/settings.json", ".amp/plugins", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".factory/commands", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},
