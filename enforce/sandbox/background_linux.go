@@ -85,13 +85,13 @@ func Leave(o Outcome) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	none, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0) // /dev/null may be missing
 	if err != nil {
-		return err
+		return os.NewSyscallError("open", err)
 	}
-	defer null.Close()
+	defer unix.Close(none)
 	for fd := range 3 {
-		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+		if err := unix.Dup3(none, fd, 0); err != nil {
 			return os.NewSyscallError("dup3", err)
 		}
 	}

@@ -30,6 +30,8 @@ func (b *bench) start() {
 		{name: "zsbx run --audit", argv: b.run("--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true")},
 		{name: "zsbx run --guard", argv: b.run("--guard", "catastrophic", "--", "sh", "-c", "/bin/true")},
 		{name: "zsbx run, sh, no guard", argv: b.run("sh", "-c", "/bin/true")},
+		{name: "zsbx run, by env(1)", argv: append([]string{"env", "--"}, b.run("/bin/true")...)},
+		{name: "the same, Go's monitor not paused", argv: append([]string{"env", "--block-signal=RTMAX", "--"}, b.run("/bin/true")...)},
 		{name: "zsbx version", argv: []string{b.zsbx, "version"}},
 	}
 	b.race(b.rounds, ps...)
