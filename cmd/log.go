@@ -76,8 +76,8 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 			errs = append(errs, refusal(sandbox.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
 		}
 	}
-	below, _ := policy.Absolute(dir) // there is a working directory: HostIn found it
-	below = h.Follow(below).Path
+	below, _ := policy.Absolute(dir)             // there is a working directory: HostIn found it
+	below = string([]rune(h.Follow(below).Path)) // encoding/json reads a byte that is not UTF-8 as U+FFFD
 	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
 		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
