@@ -52,7 +52,10 @@ func TestMeasure(t *testing.T) {
 	b := &bench{zsbx: *zsbx, probe: *probe, uid: *uid, rounds: *rounds}
 	fmt.Println(busy())
 	b.setup()
-	defer os.RemoveAll(b.dir)
+	defer func() {
+		_ = b.command(b.zsbx, "reap", "--all").Run() // removes the temporary directories that --exec left
+		_ = os.RemoveAll(b.dir)
+	}()
 	for _, m := range []struct {
 		name string
 		run  func()
