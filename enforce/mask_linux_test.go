@@ -182,17 +182,19 @@ func TestFileCapabilities(t *testing.T) {
 	}
 	p := newPlace(t)
 	p.allow(t, policy.Read|policy.Exec, "/usr")
-	c := &fork.Command{Path: ping, Args: []string{"ping", "-c", "3", "127.0.0.1"}, Dir: p.in}
-	proc, err := startUnder(p.mountPlan(), c)
-	if err != nil {
-		t.Fatal(err)
+	var status []byte
+	read := func() (err error) {
+		proc, err := startUnder(p.mountPlan(), &fork.Command{Path: ping, Args: []string{"ping", "-c", "3", "127.0.0.1"}, Dir: p.in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer proc.Close()
+		defer proc.Kill()
+		status, err = os.ReadFile(fmt.Sprintf("/proc/%d/status", proc.Pid))
+		return err
 	}
-	defer proc.Close()
-	defer proc.Kill()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", proc.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	// Without the capability it may end before that.
+	testkit.Eventually(t, "the status can be read", func() bool { return read() == nil })
 	if !strings.Contains(string(status), "CapPrm:\t0000000000000000\n") {
 		t.Errorf("it has capabilities:\n%s", status)
 	}
