@@ -8,7 +8,7 @@
 //     is 137, because the command is killed when zsbx ends. Go by itself prints a
 //     traceback and exits with 2.
 //   - The runtime's monitor, a thread that wakes some ten thousand times a second, waits
-//     for the first 10 ms. That saves a twelfth of a start.
+//     for the first 10 ms. That saves about a twentieth of a start.
 //   - The main goroutine's stack is as large as a run needs, from the beginning.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.
