@@ -83,7 +83,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		}
 		return exit(out)
 	}
-	if opts.Explain || opts.Keep {
+	if opts.Explain || opts.Keep { // two goroutines then wait in blocking calls
 		opts.Begun = func(word *uint32) { quiet.Resume(); quiet.Begun(word) }
 	}
 	o.warnOfLate(a, argv)
