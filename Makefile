@@ -3,20 +3,13 @@
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Go 1.26's new collector keeps its marks at the end of each span. That costs 20 page faults and
-# 2 % of a start more than the former one, which Go 1.27 no longer has.
-GC = $(if $(findstring go1.26,$(shell $(GO) env GOVERSION)),nogreenteagc)
-# A file written by one write(2) is in large pages while it is in the page cache. That saves 50
-# page faults and 7 to 9 % of a start compared with go build, and 1 to 3 % compared with cp(1).
-write = dd if=$(1) of=$(2).new bs=67108864 2>/dev/null && chmod 755 $(2).new && mv -f $(2).new $(2) || { rm -f $(2).new; echo "can't write $(2)" >&2; exit 1; }
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
 FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
 .PHONY: build test race faults lint cross docs demo bench install clean
 
 build: # ./zsbx
-	CGO_ENABLED=0 GOEXPERIMENT=$(GC) $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
-	$(call write,zsbx,zsbx)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
 
 test: # every test that this machine can run; many of them wait, so more run at once than it has processors
 	$(GO) test -timeout 30m -parallel 6 ./...
@@ -49,7 +42,7 @@ bench: build # docs/performance.md describes what is measured
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin
-	$(call write,zsbx,$(DESTDIR)$(PREFIX)/bin/zsbx)
+	install -m 755 zsbx $(DESTDIR)$(PREFIX)/bin/zsbx
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
@@ -57,4 +50,4 @@ install: build
 	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
 
 clean:
-	rm -f zsbx zsbx.new
+	rm -f zsbx

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench.sh [-fifo] [flags of scripts/bench: -only WHAT, -rounds N, -uid USER]
+# Usage: scripts/bench.sh [-fifo] [flags of scripts/bench: -only WHAT, -rounds N, -uid USER, -vs BINARY]
 #
 # Measures zsbx against a bare exec, a Go program that forks and waits, and
 # bubblewrap, all in one run, and prints Markdown tables. As root it measures as

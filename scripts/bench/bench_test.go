@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,11 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 type bench struct {
-	zsbx, probe string // the binaries, where the measured user can reach them
-	dir         string // for all files, with "home" and "work" in it
+	zsbx, probe string   // the binaries, where the measured user can reach them
+	others      []string // more binaries of zsbx, to compare
+	dir         string   // for all files, with "home" and "work" in it
 	uid         int
 	rounds      int
 	env         []string
@@ -27,29 +32,38 @@ type bench struct {
 
 // program is one thing to time.
 type program struct {
-	name string
-	argv []string
-	dir  string   // "" is the bench's "work"
-	env  []string // added to the environment
-	took []time.Duration
-	cpu  time.Duration // of all rounds, including the processes that it waited for
-	flt  int64         // page faults, likewise
+	name  string
+	argv  []string
+	dir   string   // "" is the bench's "work"
+	env   []string // added to the environment
+	took  []time.Duration
+	cpu   time.Duration // of all rounds, including the processes that it waited for
+	flt   int64         // page faults, likewise
+	calls string        // how many system calls, of all its processes
 }
 
 var (
 	zsbx   = flag.String("zsbx", "", "the `binary` to measure")
+	others []string // set by -vs
 	probe  = flag.String("probe", "", "the `binary` of scripts/bench/probe")
 	uid    = flag.Int("uid", 65534, "run as this `user` when root")
 	rounds = flag.Int("rounds", 400, "`rounds` of the start-up measurement")
-	only   = flag.String("only", "", "measure only `what`: start, policy, build, explain, reap, ps, memory")
+	only   = flag.String("only", "", "measure only `what`: start, trees, policy, build, explain, reap, ps, memory")
 )
+
+func init() {
+	flag.Func("vs", "another `binary` of zsbx to measure beside it; can be repeated", func(path string) error {
+		others = append(others, path)
+		return nil
+	})
+}
 
 // TestMeasure takes some minutes. An error panics, which ends the measurement in which it occurs.
 func TestMeasure(t *testing.T) {
 	if *zsbx == "" {
 		t.Skip("make bench runs it")
 	}
-	b := &bench{zsbx: *zsbx, probe: *probe, uid: *uid, rounds: *rounds}
+	b := &bench{zsbx: *zsbx, probe: *probe, others: others, uid: *uid, rounds: *rounds}
 	fmt.Println(busy())
 	b.setup()
 	defer func() {
@@ -59,7 +73,7 @@ func TestMeasure(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		run  func()
-	}{{"start", b.start}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
+	}{{"start", b.start}, {"trees", b.trees}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
 		if *only == "" || *only == m.name {
 			t.Run(m.name, func(t *testing.T) {
 				defer func() {
@@ -110,13 +124,49 @@ func (b *bench) setup() {
 	home := filepath.Join(b.dir, "home")
 	must(os.Mkdir(home, 0o755))
 	must(os.Mkdir(b.work(), 0o755))
-	for name, binary := range map[string]*string{"zsbx": &b.zsbx, "probe": &b.probe} {
-		data := get(os.ReadFile(*binary))
-		*binary = filepath.Join(b.dir, name)
-		must(os.WriteFile(*binary, data, 0o755))
+	b.zsbx = b.install(b.zsbx, "zsbx")
+	b.probe = b.install(b.probe, "probe")
+	for i, other := range b.others {
+		b.others[i] = b.install(other, filepath.Base(other))
 	}
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
 	b.own()
+}
+
+// install copies a binary and reads it back from the disk, as after an installation and a
+// restart. The page cache keeps a file in larger pieces if it was just written, or was written by
+// few calls, and then a program starts faster.
+func (b *bench) install(binary, name string) string {
+	path := filepath.Join(b.dir, name)
+	in := get(os.Open(binary))
+	defer in.Close()
+	out := get(os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o755))
+	defer out.Close()
+	get(io.Copy(out, in))
+	must(out.Sync())
+	must(unix.Fadvise(int(out.Fd()), 0, 0, unix.FADV_DONTNEED))
+	if n := cached(out); n > 0 {
+		panic(fmt.Errorf("%d pages of %s stay in the page cache: TMPDIR must be on a disk", n, path))
+	}
+	get(out.Seek(0, io.SeekStart))
+	get(io.Copy(io.Discard, out))
+	return path
+}
+
+// cached returns how many pages of a file are in the page cache (mincore(2)).
+func cached(f *os.File) (n int) {
+	size := int(get(f.Stat()).Size())
+	text := get(unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED))
+	defer unix.Munmap(text)
+	pages := make([]byte, (size+os.Getpagesize()-1)/os.Getpagesize())
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&text[0])), uintptr(size), uintptr(unsafe.Pointer(&pages[0])))
+	if errno != 0 {
+		panic(errno)
+	}
+	for _, in := range pages {
+		n += int(in & 1)
+	}
+	return n
 }
 
 // own gives the directory to the user who is measured.
@@ -162,19 +212,41 @@ func (b *bench) command(argv ...string) *exec.Cmd {
 	return c
 }
 
+// once makes a command that runs p.
+func (b *bench) once(p *program, before ...string) *exec.Cmd {
+	c := b.command(append(before, p.argv...)...)
+	c.Dir = cmp.Or(p.dir, c.Dir)
+	c.Env = append(c.Env, p.env...)
+	return c
+}
+
+// calls returns how many system calls p makes, counted by strace(1) in a run that is not timed,
+// or "" without strace. Those of Go's scheduler are left out, since their number differs from run
+// to run.
+func (b *bench) calls(p *program) string {
+	if _, err := exec.LookPath("strace"); err != nil {
+		return ""
+	}
+	file := filepath.Join(b.dir, "home", "calls")
+	if err := b.once(p, "strace", "-f", "-c", "-U", "calls", "-o", file, "-e", "trace=!futex,nanosleep,tgkill,rt_sigreturn").Run(); err != nil {
+		return "?"
+	}
+	fields := strings.Fields(string(get(os.ReadFile(file))))
+	return fields[len(fields)-2]
+}
+
 // race times the programs in turn.
 func (b *bench) race(rounds int, ps ...*program) {
+	for _, p := range ps {
+		p.calls = b.calls(p)
+	}
 	for round := range rounds + 3 {
 		for _, i := range rand.Perm(len(ps)) {
 			p := ps[i]
-			once := func() *exec.Cmd {
-				c := b.command(p.argv...)
-				c.Dir, c.Env = cmp.Or(p.dir, c.Dir), append(c.Env, p.env...)
-				return c
-			}
-			c, start := once(), time.Now()
+			c := b.once(p)
+			start := time.Now()
 			if c.Run() != nil {
-				output(once()) // prints why
+				output(b.once(p)) // prints why
 				panic(fmt.Errorf("%s fails at times", p.name))
 			}
 			if round >= 3 { // the first ones warm up
@@ -191,16 +263,16 @@ func (p *program) median() time.Duration {
 	return t[len(t)/2]
 }
 
-// table prints the medians, page faults, and the ratios of the medians to those of the programs in
-// against.
+// table prints the medians, page faults, system calls, and the ratios of the medians to those of
+// the programs in against.
 func table(title string, ps []*program, against ...*program) {
-	fmt.Printf("\n%s\n\n| program | median | page faults |", title)
+	fmt.Printf("\n%s\n\n| program | median | page faults | system calls |", title)
 	for _, a := range against {
 		fmt.Printf(" to %s |", a.name)
 	}
-	fmt.Print("\n|---|--:|--:|", strings.Repeat("--:|", len(against)), "\n")
+	fmt.Print("\n|---|--:|--:|--:|", strings.Repeat("--:|", len(against)), "\n")
 	for _, p := range ps {
-		fmt.Printf("| %s | %.2f ms | %d |", p.name, ms(p.median()), p.flt/int64(max(len(p.took), 1)))
+		fmt.Printf("| %s | %.2f ms | %d | %s |", p.name, ms(p.median()), p.flt/int64(max(len(p.took), 1)), p.calls)
 		for _, a := range against {
 			fmt.Printf(" %.2f |", ms(p.median())/ms(a.median()))
 		}

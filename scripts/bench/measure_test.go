@@ -30,12 +30,48 @@ func (b *bench) start() {
 		{name: "zsbx run --audit", argv: b.run("--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true")},
 		{name: "zsbx run --guard", argv: b.run("--guard", "catastrophic", "--", "sh", "-c", "/bin/true")},
 		{name: "zsbx run, sh, no guard", argv: b.run("sh", "-c", "/bin/true")},
-		{name: "zsbx run, by env(1)", argv: append([]string{"env", "--"}, b.run("/bin/true")...)},
-		{name: "the same, Go's monitor not paused", argv: append([]string{"env", "--block-signal=RTMAX", "--"}, b.run("/bin/true")...)},
 		{name: "zsbx version", argv: []string{b.zsbx, "version"}},
+	}
+	for _, other := range b.others {
+		name := filepath.Base(other)
+		ps = append(ps,
+			&program{name: name + " run", argv: []string{other, "run", "--rw", ".", "/bin/true"}},
+			&program{name: name + " run --exec", argv: []string{other, "run", "--rw", ".", "--exec", "/bin/true"}},
+			&program{name: name + " version", argv: []string{other, "version"}})
 	}
 	b.race(b.rounds, ps...)
 	table("Start of `true`", ps, wrap, wait)
+}
+
+// trees measures starts in a git tree of 100,000 files, and work in it.
+func (b *bench) trees() {
+	files := b.gitTree()
+	empty := filepath.Join(b.work(), "empty")
+	must(os.Mkdir(empty, 0o755))
+	b.own()
+	for _, binary := range append([]string{b.zsbx}, b.others...) {
+		run := []string{binary, "run", "--rw", "."}
+		nothing := &program{name: "in an empty directory", argv: append(run, "/bin/true"), dir: empty}
+		ps := []*program{
+			nothing,
+			{name: "in a git tree of 100,000 files", argv: append(run, "/bin/true"), dir: files},
+			{name: "the same, --deny '**/.env'", argv: append(run, "--deny", "**/.env", "/bin/true"), dir: files},
+		}
+		b.race(max(b.rounds/10, 1), ps...)
+		table("Start of `true`: "+filepath.Base(binary), ps, nothing)
+	}
+}
+
+// gitTree returns a git repository of 100,000 files, which it makes once.
+func (b *bench) gitTree() string {
+	files := filepath.Join(b.work(), "tree")
+	if _, err := os.Stat(files); err == nil {
+		return files
+	}
+	tree(files, 1000)
+	output(exec.Command("git", "-C", files, "init", "-q"))
+	output(exec.Command("git", "-C", files, "add", "."))
+	return files
 }
 
 // policy measures what 300 paths cost.
@@ -61,9 +97,7 @@ func (b *bench) build() {
 	repo := filepath.Join(b.work(), "repo")
 	output(exec.Command("git", "clone", "-q", ".", repo))
 	output(exec.Command("go", "-C", repo, "mod", "vendor")) // the measured user may not have access to this user's module cache
-	files := tree(filepath.Join(b.work(), "tree"), 1000)
-	output(exec.Command("git", "-C", files, "init", "-q"))
-	output(exec.Command("git", "-C", files, "add", "."))
+	files := b.gitTree()
 	b.own()
 	for _, j := range []struct {
 		name   string
@@ -78,8 +112,13 @@ func (b *bench) build() {
 		bare := &program{name: "bare", argv: j.argv, dir: j.dir}
 		in := &program{name: "zsbx run", argv: b.run(j.argv...), dir: j.dir}
 		rule := &program{name: "one Landlock rule", argv: append([]string{b.probe, "onerule"}, j.argv...), dir: j.dir}
-		b.race(j.rounds, bare, rule, in)
-		table("Inside: "+j.name, []*program{bare, rule, in}, bare)
+		ps := []*program{bare, rule, in}
+		for _, other := range b.others {
+			argv := append([]string{other, "run", "--rw", "."}, j.argv...)
+			ps = append(ps, &program{name: filepath.Base(other) + " run", argv: argv, dir: j.dir})
+		}
+		b.race(j.rounds, ps...)
+		table("Inside: "+j.name, ps, bare)
 	}
 }
 
