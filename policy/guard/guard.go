@@ -24,7 +24,7 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	if len(p.Lists) == 0 {
 		return nil
 	}
-	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: 1 << 20}
+	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: 1 << 18}
 	for _, s := range tables.Guard {
 		if list, ok := strings.CutPrefix(s.Name, "list "); ok {
 			c.lists[list] = slices.Clip(s.Entries)

@@ -222,7 +222,12 @@ func TestBadLines(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"rm -rf '/", "line: 1:8: reached EOF without closing quote"},
 		{"if true", "can't read the shell line"},
-		{strings.Repeat("(", 5000), "can't read the shell line"},
+		{strings.Repeat("(", 5000), "nested more than 500 levels deep"},
+		{strings.Repeat("(", 8000) + "true" + strings.Repeat(")", 8000), "nested more than 500 levels deep"},
+		{strings.Repeat("$(", 501) + "rm -rf /" + strings.Repeat(")", 501), "nested more than 500 levels deep"},
+		{strings.Repeat("$(", 500) + "rm -rf /" + strings.Repeat(")", 500), "rm -r /"},
+		{strings.Repeat("{ ", 400) + "rm -rf /" + strings.Repeat(";}", 400), "rm -r /"},
+		{"case x in " + strings.Repeat("a) true;; ", 1000) + "esac; (rm -rf /)", "rm -r /"},
 		{"echo \xff\xfe; rm -rf /", "rm -r /"},
 		{"rm -rf / #\xff", "rm -r /"},
 		{"true\n\n  rm -rf /", `"rm -r /" is on the guard's list catastrophic`},

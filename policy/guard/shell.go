@@ -13,6 +13,9 @@ func (c *checker) line(text, shell string) error {
 	if strings.Contains(text, unknown) {
 		return nil
 	}
+	if depth(text) > maxDepth {
+		return refuse("the guard can't read the shell line: it is nested more than %d levels deep", maxDepth)
+	}
 	lang := syntax.LangBash // what sh takes, and more
 	if shell == "zsh" {
 		lang = syntax.LangZsh
@@ -54,6 +57,26 @@ func (c *checker) line(text, shell string) error {
 		return err == nil
 	})
 	return err
+}
+
+// maxDepth is how deep a shell line may be nested. The parser's time and memory grow with the
+// depth.
+const maxDepth = 500
+
+// depth returns how many brackets are open at the most at one point of a text. Brackets in
+// quotes count too.
+func depth(text string) (deepest int) {
+	open := 0
+	for _, c := range []byte(text) {
+		switch c {
+		case '(', '{', '[':
+			open++
+			deepest = max(deepest, open)
+		case ')', '}', ']':
+			open = max(0, open-1) // that of a case has no opening one
+		}
+	}
+	return deepest
 }
 
 // Text returns the value of a word, with the variables in vars, and a NUL for each part
