@@ -58,8 +58,10 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 		if !s.Includes() {
 			continue // its value may be empty, which is not a path
 		}
-		if file := host.place(literal(s.Value)); file != "" {
-			files = append(files, file)
+		for _, value := range s.Values() {
+			if file := host.place(literal(value)); file != "" {
+				files = append(files, file)
+			}
 		}
 	}
 	return files

@@ -8,6 +8,10 @@ type Setting struct {
 	Sub     string // what follows the section's name, as it is written; "" for nothing
 	Key     string // in lower case
 	Value   string // "" for none
+
+	// Older is the value as git before 2.45 reads it, which takes unquoted white space for
+	// blanks.
+	Older string
 }
 
 // Includes reports whether git takes the file that the value names for a part of the
@@ -122,7 +126,7 @@ func (r *reader) variable() bool {
 	}
 	ok := ch == '\n' // no value
 	if ch == '=' {
-		s.Value, ok = r.value()
+		s.Value, s.Older, ok = r.value()
 	}
 	if ok {
 		r.out = append(r.out, s)
@@ -130,38 +134,61 @@ func (r *reader) variable() bool {
 	return ok
 }
 
-// value reads a value with its quotes, escapes, comment and continuation lines.
-func (r *reader) value() (value string, ok bool) {
-	var b strings.Builder
+// value reads a value with its quotes, escapes, comment and continuation lines. In older, other
+// white space outside quotes is a blank.
+func (r *reader) value() (value, older string, ok bool) {
+	var b []byte
+	var blanks []int // where b has white space outside quotes that is no blank
 	quoted, end := false, 0
+	result := func() (value, older string) {
+		value = string(b[:end])
+		for _, i := range blanks {
+			b[i] = ' '
+		}
+		return value, string(b[:end])
+	}
 	for {
 		ch := r.next()
 		switch {
 		case ch == '\n':
-			return b.String()[:end], !quoted
+			value, older = result()
+			return value, older, !quoted
 		case isSpace(ch) && !quoted:
-			if b.Len() > 0 {
-				b.WriteByte(ch)
+			if len(b) == 0 {
+				continue
 			}
+			if ch != ' ' {
+				blanks = append(blanks, len(b))
+			}
+			b = append(b, ch)
 			continue
 		case (ch == '#' || ch == ';') && !quoted:
 			r.skipLine()
-			return b.String()[:end], true
+			value, older = result()
+			return value, older, true
 		case ch == '"':
-			quoted, end = !quoted, b.Len()
+			quoted, end = !quoted, len(b)
 			continue
 		case ch == '\\':
 			if ch = r.next(); ch == '\n' {
-				end = b.Len()
+				end = len(b)
 				continue
 			}
 			i := strings.IndexByte(`tbn\"`, ch)
 			if i < 0 {
-				return "", false
+				return "", "", false
 			}
 			ch = "\t\b\n\\\""[i]
 		}
-		b.WriteByte(ch)
-		end = b.Len()
+		b = append(b, ch)
+		end = len(b)
 	}
+}
+
+// Values returns the values that a version of git may read: one, or two if they differ.
+func (s *Setting) Values() []string {
+	if s.Older == s.Value {
+		return []string{s.Value}
+	}
+	return []string{s.Value, s.Older}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +12,6 @@ import (
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
 )
-
-// blanks replaces white space in a value with blanks, as older versions of git do.
-var blanks = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
 
 // TestAsGitReads: Read returns what git lists, for a configuration that git accepts.
 func TestAsGitReads(t *testing.T) {
@@ -48,12 +46,26 @@ func TestAsGitReads(t *testing.T) {
 		for i, s := range settings {
 			name, value, _ := strings.Cut(lines[i], "\n")
 			section, key := name[:max(0, strings.IndexByte(name, '.'))], name[strings.LastIndexByte(name, '.')+1:]
-			if s.Section != section || s.Key != key || blanks.Replace(s.Value) != blanks.Replace(value) {
+			if s.Section != section || s.Key != key || !slices.Contains(s.Values(), value) {
 				rt.Errorf("%q: %+v, git has %q", text, s, lines[i])
 			}
 		}
 	})
 	if accepted < 20 {
 		t.Errorf("git accepted %d", accepted)
+	}
+}
+
+// TestWhiteSpace: unquoted white space in a value is a blank for git before 2.45, and itself
+// for later ones. In quotes, and written as an escape, it is itself for both.
+func TestWhiteSpace(t *testing.T) {
+	for text, want := range map[string][]string{
+		"a\tb": {"a\tb", "a b"}, "a \t b\t": {"a \t b", "a   b"}, "a\rb": {"a\rb", "a b"},
+		"\"a\tb\"": {"a\tb"}, `a\tb`: {"a\tb"}, "a b": {"a b"}, "\"a\tb\"\tc": {"a\tb\tc", "a\tb c"}, "\ta": {"a"}, "a\\\n\tb": {"a\tb", "a b"},
+	} {
+		settings, bad := gitconfig.Read("[a]\nb = " + text + "\n")
+		if bad != 0 || len(settings) != 1 || !slices.Equal(settings[0].Values(), want) {
+			t.Errorf("%q: %q, line %d; want %q", text, settings, bad, want)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func includedPaths(config string) (paths []string, bad int) {
 	settings, bad := gitconfig.Read(config)
 	for _, s := range settings {
 		if s.Includes() {
-			paths = append(paths, s.Value)
+			paths = append(paths, s.Values()...)
 		}
 	}
 	return paths, bad

@@ -43,7 +43,7 @@ func TestIncludedPathsContinued(t *testing.T) {
 		"[core] x\n[include]\npath=a":                      {[]string{"a"}, 0},
 		"\ufeff[include]\npath=a\\tb":                      {[]string{"a\tb"}, 0},
 		"[includeIf.x]path=a":                              {[]string{"a"}, 0},
-		"[include]path=a\tb":                               {[]string{"a\tb"}, 0},
+		"[include]path=a\tb":                               {[]string{"a\tb", "a b"}, 0},
 		"[include]\npath=a \\\n\n":                         {[]string{"a "}, 0},
 		"[include]\npath=a \"\" # b":                       {[]string{"a "}, 0},
 		"[include]\npath=a\f":                              {[]string{"a\f"}, 0},

@@ -46,7 +46,7 @@ var projectGroups = []projectGroup{
 		".Rprofile", ".Renviron", "*irbrc", "irb.rc", ".config/irb", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".octaverc", ".perldb", ".pdbrc",
 	}},
 	{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
-	{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
+	{"agents' servers", "programs that any agent starts", []string{".mcp.json", ".lsp.json"}},
 	{"Claude Code", "permissions, hooks, programs; commands, agents and skills may bring theirs", []string{
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins", ".claude/launch.json",
 	}},
@@ -91,10 +91,13 @@ var projectNames = sync.OnceValue(func() []string {
 	return append(names, patterns...)
 })
 
-// reportedNames are files whose changes are only reported, since version control or R replaces
-// them. All but the last two tell the shims of rustup, jenv, plenv and older rbenv, and the prompts
-// of mise and fnm, where programs are. Mercurial's .hgsub names nested repositories. R runs .First
+// reportedNames are files whose changes are only reported, since version control, R and people's
+// own programs write them. The first line tells the shims of rustup, jenv, plenv and older rbenv,
+// and the prompts of mise and fnm, where programs are. Mercurial's .hgsub names nested
+// repositories. Fossil's files name the database whose settings name programs. Agents outside take
+// variables such as NODE_OPTIONS from .env, and autoenv runs what is in its files. R runs .First
 // from .RData when it starts.
 var reportedNames = []string{
-	"rust-toolchain", "rust-toolchain.toml", ".*-version", ".python-versions", ".nvmrc", ".sdkmanrc", ".yvmrc", ".hgsub", ".RData",
+	"rust-toolchain", "rust-toolchain.toml", ".*-version", ".python-versions", ".nvmrc", ".sdkmanrc", ".yvmrc",
+	".hgsub", ".fslckout", "_FOSSIL_", ".env", ".env.local", ".autoenv*", ".RData",
 }

@@ -26,4 +26,7 @@ func TestProtectedNamesDocs(t *testing.T) {
 			seen[n] = true
 		}
 	}
+	if row := "`" + strings.Join(reportedNames, "`, `") + "`."; !strings.Contains(strings.ReplaceAll(string(data), "\n", " "), row) {
+		t.Errorf("docs/security.md lacks %s", row)
+	}
 }

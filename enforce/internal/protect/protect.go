@@ -150,7 +150,8 @@ func (c *protector) project(top *policy.Listing) {
 	had := present(c.host, top)
 	c.out.projects = append(c.out.projects, project{top.Dir, had})
 	for _, p := range had {
-		if slices.ContainsFunc(reportedNames, func(n string) bool { is, _ := path.Match(n, path.Base(p)); return is }) {
+		name := strings.TrimPrefix(p[len(top.Dir):], "/")
+		if slices.ContainsFunc(reportedNames, func(n string) bool { is, _ := path.Match(n, name); return is }) {
 			c.watch(Watched{Path: p})
 		} else {
 			c.add(p, "")
