@@ -17,8 +17,11 @@ import (
 // cacheVariable names it in a path.
 const cacheVariable = "ZSBX_CACHE"
 
-// projectCaches is the directory of these caches, below the directory for caches.
-const projectCaches = "/zsbx-caches/"
+// The directories of these caches, below the directory for caches.
+const (
+	projectCaches = "/zsbx-caches/"
+	agentCaches   = "/zsbx-agents"
+)
 
 // projectCache returns the project's own cache, or "" if there is no place for one. Its
 // name is made from the working directory's, so no other project has it. A coding agent
@@ -34,9 +37,9 @@ func (h *Host) projectCache() string {
 	sum := sha256.Sum256([]byte(h.Dir))
 	id := hex.EncodeToString(sum[:8])
 	if h.agents != "" {
-		return path.Clean(base) + "/zsbx-agents/" + id + h.agents
+		return path.Clean(base) + agentCaches + "/" + id + h.agents
 	}
-	return path.Clean(base) + "/zsbx-caches/" + id
+	return path.Clean(base) + projectCaches + id
 }
 
 // cacheOfAgents returns what the agents' presets among the rules add to a cache's name:

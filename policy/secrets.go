@@ -177,7 +177,8 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 // spareSecrets closes the places of secrets in what wide rules open. These are a user's
 // rule for the home directory or one above it, because few users who write --rw ~ mean
 // their keys, and the baseline's rules, if HOME is below /opt or CARGO_HOME below /usr. A
-// rule for a place, for something in it, or for a directory on the way opens that much.
+// rule for a place, for something in it, or for a directory on the way opens that much; a
+// directory on the way does not open the agents' caches.
 func (rs *resolver) spareSecrets() {
 	home, _, err := rs.host.RealPath(rs.host.Home)
 	if err != nil || rs.host.Home == "" {
@@ -190,6 +191,7 @@ func (rs *resolver) spareSecrets() {
 		}
 	}
 	rs.w.exact = false
+	rs.spareAgents()
 	builtIn, secrets := rs.r.builtIn(), rs.secrets
 	if secrets == nil || wide != nil || len(rs.presets.Env) != len(rs.host.Env) {
 		secrets = rs.host.secretPaths()
@@ -209,7 +211,22 @@ func (rs *resolver) spareSecrets() {
 	}
 }
 
-// spare denies one place, or the parts of it that no rule names.
+// spareAgents closes the caches of coding agents, with their logins, in what a rule for the
+// directory above opens: users who write --rw ~/.cache do not know that they are there.
+func (rs *resolver) spareAgents() {
+	for _, vars := range []*Host{{Home: rs.host.Home}, rs.host} {
+		base := rs.host.secretBase(vars, "${XDG_CACHE_HOME:-~/.cache}")
+		for i := range rs.r.Paths {
+			if p := &rs.r.Paths[i]; !p.Rule.Origin.BuiltIn() && Within(base, p.Path) {
+				rs.spare(p.Rule.Origin, base, base+agentCaches)
+				break
+			}
+		}
+	}
+}
+
+// spare denies one place, or the parts of it that no rule names. Rules for home or above do
+// not count.
 func (rs *resolver) spare(by Origin, home, place string) {
 	pl, err := rs.w.walk(place)
 	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
