@@ -41,6 +41,9 @@ func socketActs() map[string]func(args []string) error {
 		"move-socket":  func(a []string) error { return moveSocket(a[0], a[1]) },
 		"move-listen":  func(a []string) error { return moveThenListen(a[0], a[1]) },
 		"twin-inode":   func(a []string) error { return twinInode(a[0], a[1]) },
+		"twin-number":  func(a []string) error { return twinNumber(a[0], a[1]) },
+		"planned":      planned,
+		"crowd":        func(a []string) error { return crowd(a[0], num(a[1])) },
 		"in-container": inContainer,
 		"refused-call": refusedCall,
 		"inherit-ino":  reuseInode,
@@ -221,6 +224,39 @@ func bindOwn(name string) (int, error) {
 		return -1, err
 	}
 	return fd, unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+}
+
+// crowd listens on many paths until that fails. Then all must still be reached, and once they are
+// closed new ones can listen. The answer is that of the call that failed.
+func crowd(dir string, n int) error {
+	path := func(i int) string { return fmt.Sprintf("%s/%d", dir, i) }
+	var open []int
+	var refused error
+	for len(open) < n && refused == nil {
+		var fd int
+		if fd, refused = serveOwn(path(len(open))); refused == nil {
+			open = append(open, fd)
+		}
+	}
+	for i, fd := range open {
+		if err := rawConnect(unix.SOCK_STREAM, unixAddress(path(i))); err != nil {
+			return fmt.Errorf("socket %d of %d: %w", i, len(open), unix.EBADMSG)
+		}
+		unix.Close(fd)
+	}
+	for i := range open {
+		if err := rawConnect(unix.SOCK_STREAM, unixAddress(path(i))); err != unix.ECONNREFUSED {
+			return fmt.Errorf("socket %d, closed: %w", i, unix.EBADMSG)
+		}
+	}
+	for i := range 3 {
+		fd, err := serveOwn(fmt.Sprintf("%s/again%d", dir, i))
+		if err != nil {
+			return fmt.Errorf("again: %w", unix.EBADMSG)
+		}
+		defer unix.Close(fd)
+	}
+	return refused
 }
 
 // twinName listens on an abstract name with a socket of a kind, and connects to it with

@@ -38,6 +38,31 @@ func twinInode(target, dir string) error {
 	return unix.ERANGE
 }
 
+// twinNumber makes sockets until one has the inode number of the socket outside. It listens on that
+// one and connects to the one outside.
+func twinNumber(target, own string) error {
+	var theirs, mine unix.Stat_t
+	if err := unix.Stat(target, &theirs); err != nil {
+		return err
+	}
+	for mine.Ino < theirs.Ino {
+		fd, err := bindOwn(own)
+		if err != nil {
+			return err
+		}
+		if err := unix.Stat(own, &mine); err != nil {
+			return err
+		}
+		if mine.Ino == theirs.Ino {
+			return then(func() error { return unix.Listen(fd, 1) }, func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(own)) },
+				func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(target)) })
+		}
+		unix.Close(fd)
+		os.Remove(own)
+	}
+	return unix.ERANGE
+}
+
 // reuseInode closes and removes a socket. Then a program outside makes one with the same inode,
 // which may be mistaken for the session's.
 func reuseInode(a []string) error {

@@ -67,6 +67,31 @@ func TestSocketOwn(t *testing.T) {
 	}
 }
 
+// TestSocketCrowd: the broker keeps one file open for each listening socket, up to a limit. At the
+// limit the next one is refused, and no socket is forgotten.
+func TestSocketCrowd(t *testing.T) {
+	needMediation(t)
+	const limit, more = 512, 520
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < 4*limit {
+		t.Skipf("%d open files are too few", files.Cur)
+	}
+	p := newPlace(t)
+	for _, tt := range []struct {
+		n    int
+		plan *enforce.Plan
+		want unixErrno
+	}{{more, p.plan(), unix.EAGAIN}, {limit, p.plan(), 0}, {more, nil, 0}} {
+		dir, err := os.MkdirTemp(p.in, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.try(t, tt.plan, "crowd", dir, fmt.Sprint(tt.n)); got != tt.want {
+			t.Errorf("%d sockets, confined %v: got %v, want %v", tt.n, tt.plan != nil, got, tt.want)
+		}
+	}
+}
+
 // TestSocketTwinName: each kind of socket has its own abstract names (unix(7)). Having a name
 // for one kind gives no right to it for another.
 func TestSocketTwinName(t *testing.T) {

@@ -34,11 +34,15 @@ func refuseCalls(numbers ...uint32) error {
 
 // planIn returns a plan for this program with a writable dir and some allowed sockets.
 func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
+	return planWith(policy.NetOpen, dir, opts, sockets...)
+}
+
+func planWith(mode policy.NetMode, dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	r := &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	r := &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: mode}}
 	for _, path := range append([]string{"/usr", "/etc", "/proc", exe, dir}, sockets...) {
 		id, mode, access := unix.Stat_t{}, os.FileMode(0), policy.Read|policy.Exec
 		if err := unix.Lstat(path, &id); err != nil {
@@ -80,7 +84,12 @@ func inContainer(a []string) error {
 	if !named || plan.Err(nil, false) != nil || plan.Err(nil, true) == nil {
 		return unix.EBADE
 	}
-	p, err := startUnder(plan, &fork.Command{Path: exe, Args: a[1:], Dir: a[0], Env: []string{"ZSBX_TEST_ACT=" + a[1]}})
+	return actUnder(plan, exe, a[0], a[1:])
+}
+
+// actUnder makes an act in a directory, confined unless plan is nil, and returns its answer.
+func actUnder(plan *enforce.Plan, exe, dir string, act []string) error {
+	p, err := startUnder(plan, &fork.Command{Path: exe, Args: act, Dir: dir, Env: []string{"ZSBX_TEST_ACT=" + act[0]}})
 	if err != nil {
 		return err
 	}

@@ -202,6 +202,7 @@ func (m *Broker) serve() {
 	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
 	go func() {
 		m.workers.Wait()
+		m.sockets.close()
 		m.queue.close()
 		unix.Close(m.stop[0])
 		unix.Close(m.session.pidfd)

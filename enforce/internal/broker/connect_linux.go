@@ -157,21 +157,13 @@ func (w *waiter) authorizePath() unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if !w.broker.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
-		file := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
-		here := func(s *boundSocket) bool { return s.file == file }
-		any, own := w.broker.sockets.bound(w.sock.fd, here)
-		// On btrfs and overlayfs a file's device can differ from its file system's.
-		if device, err := w.from.fileSystem(fd); !any && err == nil && device != file.device {
-			file.device = device
-			any, own = w.broker.sockets.bound(w.sock.fd, here)
-		}
-		switch {
-		case !any:
+	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	if !w.broker.policy.allows(fd, id) && !w.broker.sockets.hasFile(id) {
+		kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
+		if err == nil && listenerOn(fd, kind) == unix.ECONNREFUSED {
 			return unix.ECONNREFUSED // left over from a program that is gone
-		case !own:
-			return unix.EACCES
 		}
+		return unix.EACCES
 	}
 	w.file = fd
 	return 0
@@ -192,16 +184,14 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 	return false
 }
 
-// authorizeAbstract checks that the name belongs to the session. Each kind of socket has its
-// own names. A program outside would have to take over the name between this check and the
-// connection.
+// authorizeAbstract checks that the name belongs to the session. A program outside would have to
+// take over the name between this check and the connection.
 //
 // For other names the error is the one for a name that nobody has. X clients try the display's
 // abstract name first, and only after this error its path, which may be allowed.
 func (w *waiter) authorizeAbstract(name string) unix.Errno {
 	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	_, own := w.broker.sockets.bound(w.sock.fd, func(s *boundSocket) bool { return string(s.name) == name && int(s.kind) == kind })
-	if err != nil || !own {
+	if err != nil || !w.broker.sockets.owns(w.sock.fd, kind, name) {
 		return unix.ECONNREFUSED
 	}
 	return 0
@@ -232,13 +222,16 @@ func (w *waiter) try() answer {
 
 // call makes one connect(2). It replaces a path by the inode that the path led to.
 func (w *waiter) call() unix.Errno {
-	addr := w.addr
 	if w.file >= 0 {
-		addr = []byte{unix.AF_UNIX, 0}
-		addr = append(addr, "/proc/self/fd/"...)
-		addr = append(strconv.AppendInt(addr, int64(w.file), 10), 0)
+		return connect(w.sock.fd, fileAddress(w.file))
 	}
-	return connect(w.sock.fd, addr)
+	return connect(w.sock.fd, w.addr)
+}
+
+// fileAddress returns the address of the socket whose file is open.
+func fileAddress(fd int) []byte {
+	addr := append([]byte{unix.AF_UNIX, 0}, "/proc/self/fd/"...)
+	return append(strconv.AppendInt(addr, int64(fd), 10), 0)
 }
 
 func connect(fd int, addr []byte) unix.Errno {

@@ -11,52 +11,53 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// sessionSockets are the session's listening Unix sockets, by their cookies. An address is the
-// session's while all sockets that are bound to it are among them. A socket keeps its name and
-// its file's inode as long as it lives.
+// sessionSockets are the session's listening Unix sockets. Those with a path are known by their
+// files, see files_linux.go. Those with an abstract name are known by their cookies. A name is
+// the session's while all sockets that are bound to it are among them.
 type sessionSockets struct {
 	mu    sync.Mutex
-	all   map[[2]uint32]bool
-	sweep int // the size at which closed sockets are taken out
+	files map[policy.FileID]pinned
+	named map[[2]uint32]bool
+	sweep int // the size at which closed sockets are taken out of named
 }
 
 const firstSweep = 1024
 
-// note adds a socket. When there are many, it first removes those that were closed.
-func (o *sessionSockets) note(fd int) {
+// name notes a socket with an abstract name. When there are many, it first removes those that
+// were closed.
+func (o *sessionSockets) name(fd int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all, o.sweep = make(map[[2]uint32]bool), firstSweep
+	if o.named == nil {
+		o.named, o.sweep = make(map[[2]uint32]bool), firstSweep
 	}
-	if len(o.all) >= o.sweep {
+	if len(o.named) >= o.sweep {
 		living := make(map[[2]uint32]bool)
 		err := boundSockets(fd, func(s *boundSocket) {
-			if o.all[s.cookie] {
+			if o.named[s.cookie] {
 				living[s.cookie] = true
 			}
 		})
 		if err == nil {
-			o.all = living
+			o.named = living
 		}
-		o.sweep = max(firstSweep, 2*len(o.all))
+		o.sweep = max(firstSweep, 2*len(o.named))
 	}
-	o.all[cookie(fd)] = true
+	o.named[cookie(fd)] = true
 }
 
-// bound reports whether any socket is bound to an address, and whether all of these are the
-// session's. here recognizes the address. If the kernel can't be asked, bound returns true and
-// false.
-func (o *sessionSockets) bound(fd int, here func(*boundSocket) bool) (any, own bool) {
+// owns reports whether an abstract name is the session's. Each kind of socket has its own names.
+// If the kernel can't be asked, the name is not.
+func (o *sessionSockets) owns(fd, kind int, name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	own = true
+	found, own := false, true
 	err := boundSockets(fd, func(s *boundSocket) {
-		if here(s) {
-			any, own = true, own && o.all[s.cookie]
+		if int(s.kind) == kind && string(s.name) == name {
+			found, own = true, own && o.named[s.cookie]
 		}
 	})
-	return any || err != nil, any && own && err == nil
+	return found && own && err == nil
 }
 
 // listen notes a Unix socket that is about to listen. The kernel then continues the call, so
@@ -71,16 +72,24 @@ func (m *Broker) listen(c *Call) answer {
 	if !m.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be another process's
 	}
-	switch {
-	case s.domain == unix.AF_UNIX:
-		m.sockets.note(s.fd)
-	case !m.policy.mayUse(socketName(s.fd), m.policy.Net.BindTCP): // an unbound socket would get a port that the kernel chooses
+	own, backlog := socketName(s.fd), int(int32(c.args[1]))
+	if s.domain == unix.AF_UNIX {
+		path, name := unixAddress(own)
+		if name != "" {
+			m.sockets.name(s.fd)
+		}
+		if path != "" {
+			if errno := m.findFile(c, s, path, backlog); errno != 0 {
+				return refused(errno)
+			}
+		}
+	} else if !m.policy.mayUse(own, m.policy.Net.BindTCP) { // an unbound socket would get a port that the kernel chooses
 		return refused(unix.EACCES)
 	}
 	if m.policy.Net.Mode != policy.NetPorts {
 		return answer{proceed: true}
 	}
-	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, int(int32(c.args[1]))))) })
+	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
 }
 
 // socketName returns a socket's own address, nil if unknown.
@@ -101,13 +110,6 @@ type boundSocket struct {
 	cookie [2]uint32 // unique until the machine restarts
 	kind   uint8     // SOCK_*
 	name   []byte    // the name in its address
-	file   kernelFile
-}
-
-// kernelFile is what the kernel reports of the file that a socket is bound to.
-type kernelFile struct {
-	inode  uint32    // its low half
-	device [2]uint32 // major, minor
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -127,7 +129,6 @@ type diagRequest struct {
 const (
 	established = 1 // TCP_ESTABLISHED: an accepted socket has its listener's address
 	attrName    = 0 // UNIX_DIAG_NAME
-	attrFile    = 1 // UNIX_DIAG_VFS
 )
 
 // boundSockets calls a function with each Unix socket that has no peer. They are in this
@@ -145,7 +146,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	// differs.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
-		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
+		states: ^uint32(1 << established), show: 1 << attrName}
 	r.length = uint32(unsafe.Sizeof(r))
 	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
@@ -188,12 +189,8 @@ func (s *boundSocket) parse(b []byte) {
 		if n < 4 || n > len(b) {
 			return
 		}
-		switch attr := binary.NativeEndian.Uint16(b[2:]); {
-		case attr == attrName:
+		if binary.NativeEndian.Uint16(b[2:]) == attrName {
 			s.name = b[4:n]
-		case attr == attrFile && n >= 12:
-			dev := word(b[8:]) // the kernel's own form: 12 bits major, 20 bits minor
-			s.file = kernelFile{word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}}
 		}
 		b = b[min(len(b), (n+3)&^3):]
 	}

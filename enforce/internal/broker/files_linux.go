@@ -1,0 +1,153 @@
+package broker
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// This file finds the files of the session's listening sockets. A path can lead elsewhere than
+// when the socket was bound, and what sock_diag(7) tells of a socket's file is not enough to
+// recognize it: subvolumes of btrfs(5) share a device, and of an inode's number it has only 32
+// bits. So the broker makes the socket listen, and the file must show that: nothing listened on
+// it before, and something does afterwards. The file then stays open, since its inode's number
+// could be used again otherwise.
+
+// pinned is the file of a listening socket, opened with O_PATH.
+type pinned struct{ fd, kind int }
+
+// mostFiles limits how many files are pinned, since each is an open file of zsbx. At most a
+// quarter of the files that zsbx may open are.
+const mostFiles = 512
+
+// findFile makes a socket listen and pins the file that it is bound to. A socket that listens
+// already was noted before, or it is not the session's. If the path does not lead to the file
+// any more, the socket is not noted, and nobody of the session can connect to it. The error is
+// EAGAIN if no more files can be pinned.
+//
+// Only the socket's own call is made with the caller's rights. It may have given up those that
+// the path needs, and it learns nothing about what the path leads to.
+func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errno {
+	listens, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || listens != 0 {
+		return asErrno(err)
+	}
+	kind, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return asErrno(err)
+	}
+	r, errno := c.route(path)
+	if errno != 0 {
+		return orNone(errno)
+	}
+	file, errno := c.walk(r)
+	if errno != 0 {
+		return orNone(errno)
+	}
+	if errno = listenerOn(file, kind); errno != unix.ECONNREFUSED {
+		return orNone(errno)
+	}
+	a := m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
+	if a.errno != 0 {
+		return a.errno
+	}
+	if errno = listenerOn(file, kind); errno != 0 {
+		return orNone(errno)
+	}
+	return m.sockets.pin(file, kind)
+}
+
+// orNone returns EAGAIN for a shortage, and 0 for other errors.
+func orNone(errno unix.Errno) unix.Errno {
+	if errno != 0 && fork.ShortageOf(errno) != nil {
+		return unix.EAGAIN
+	}
+	return 0
+}
+
+// listenerOn returns 0 if a socket of a kind listens on an open file, and ECONNREFUSED if none
+// does. Nobody notices: it connects a socket that has a peer, which the kernel refuses, but only
+// after it has found that the other one listens.
+func listenerOn(file, kind int) unix.Errno {
+	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return asErrno(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	errno := connect(pair[0], fileAddress(file))
+	switch errno {
+	case unix.EISCONN, unix.EINVAL, unix.EAGAIN: // EINVAL since Linux 6.11; EAGAIN: its queue is full
+		return 0
+	}
+	return errno
+}
+
+// hasFile reports whether a file is that of a listening socket of the session.
+func (o *sessionSockets) hasFile(id policy.FileID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, ok := o.files[id]
+	return ok
+}
+
+// pin keeps the file of a socket open. If there are too many, it first closes those of sockets
+// that are gone.
+func (o *sessionSockets) pin(file, kind int) unix.Errno {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var st unix.Stat_t
+	if err := unix.Fstat(file, &st); err != nil {
+		return asErrno(err)
+	}
+	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	if _, ok := o.files[id]; ok {
+		return 0
+	}
+	if len(o.files) >= most() {
+		o.unpin()
+	}
+	if len(o.files) >= most() {
+		return unix.EAGAIN
+	}
+	fd, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return unix.EAGAIN
+	}
+	if o.files == nil {
+		o.files = make(map[policy.FileID]pinned)
+	}
+	o.files[id] = pinned{fd, kind}
+	return 0
+}
+
+// unpin closes the files of sockets that no longer listen. Nothing can listen on such a file
+// again: bind(2) always makes a new one.
+func (o *sessionSockets) unpin() {
+	for id, p := range o.files {
+		if listenerOn(p.fd, p.kind) == unix.ECONNREFUSED {
+			unix.Close(p.fd)
+			delete(o.files, id)
+		}
+	}
+}
+
+// close closes all files.
+func (o *sessionSockets) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.files {
+		unix.Close(p.fd)
+	}
+	o.files = nil
+}
+
+// most returns how many files may be pinned.
+func most() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(mostFiles, limit.Cur/4))
+}
