@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -43,7 +42,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	if host != nil {
 		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
 		for _, path := range p.Seatbelt.Protect {
-			if _, err := host.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			if host.Look(path).Presence == policy.Absent {
 				p.Seatbelt.Unmade = append(p.Seatbelt.Unmade, path)
 			}
 		}

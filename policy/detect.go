@@ -65,7 +65,7 @@ func Detect(h Host, argv []string, writes bool) []Named {
 func nearest(h *Host, dirs []*Listing, files []string) string {
 	for _, dir := range dirs {
 		for _, f := range files {
-			if !dir.Lacks(f) && h.exists(path.Join(dir.Dir, f)) {
+			if !dir.Lacks(f) && h.Look(path.Join(dir.Dir, f)).Presence == Present {
 				return path.Join(dir.Dir, f)
 			}
 		}
@@ -95,16 +95,11 @@ func (h *Host) programDir(program string, search []string) string {
 		return ""
 	}
 	for _, dir := range search {
-		if st, err := h.Lstat(path.Join(dir, program)); err == nil && !st.Mode.IsDir() {
+		if at := h.Look(path.Join(dir, program)); at.Presence == Present && !at.IsDir() {
 			return dir
 		}
 	}
 	return ""
-}
-
-func (h *Host) exists(p string) bool {
-	_, err := h.Lstat(p)
-	return err == nil
 }
 
 // searchPath returns PATH's absolute elements, cleaned. A relative element depends on the
@@ -131,8 +126,12 @@ func (h *Host) projectDirs() []*Listing {
 	}
 	all := []*Listing{List(h, h.Dir)}
 	for top := h.Dir; top != "/"; top = path.Dir(top) {
-		if !h.exists(path.Join(top, ".git")) {
+		git := h.Look(path.Join(top, ".git")).Presence
+		if git == Absent {
 			continue
+		}
+		if git == Unknown { // what lies around it counts only in a repository
+			break
 		}
 		for dir := h.Dir; dir != top; {
 			dir = path.Dir(dir)
@@ -155,6 +154,10 @@ type Listing struct {
 	Entries []fs.DirEntry // sorted by name; only the first ones of a big directory
 	All     []fs.DirEntry // nil unless ListAll made it; unsorted for a big directory
 
+	// Unread is why the directory can't be listed, nil if it was, or if there is none. Then it
+	// has no entries here, and may have any.
+	Unread error
+
 	names map[string]bool // in lower case; nil if some may be missing
 }
 
@@ -162,7 +165,7 @@ type Listing struct {
 // fifty names takes as long as reading a few hundred.
 const MaxListed = 256
 
-// List reads a directory. A directory that can't be read has no entries, and may have any.
+// List reads a directory.
 func List(host *Host, dir string) *Listing {
 	l := list(host, dir, MaxListed+1)
 	l.All = nil
@@ -174,11 +177,9 @@ func ListAll(host *Host, dir string) *Listing { return list(host, dir, -1) }
 
 func list(host *Host, dir string, n int) *Listing {
 	l := &Listing{Dir: dir}
-	if host.ReadDir == nil {
-		return l
-	}
-	all, err := host.ReadDir(dir, n)
-	if err != nil {
+	all, err := host.readDir(dir, n)
+	if err != nil && !Missing(err) {
+		l.Unread = err
 		return l
 	}
 	l.Entries, l.All = all, all
@@ -211,12 +212,21 @@ func (l *Listing) Lacks(below string) bool {
 
 // Entries returns the first n entries of a directory, sorted, or all if n is -1.
 func (h *Host) Entries(dir string, n int) ([]fs.DirEntry, error) {
+	entries, err := h.readDir(dir, n)
+	sortEntries(entries)
+	return entries, err
+}
+
+// readDir is Entries in any order. Of a directory that can't be read to its end it returns none.
+func (h *Host) readDir(dir string, n int) ([]fs.DirEntry, error) {
 	if h.ReadDir == nil {
 		return nil, errors.ErrUnsupported
 	}
 	entries, err := h.ReadDir(dir, n)
-	sortEntries(entries)
-	return entries, err
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
 }
 
 func sortEntries(entries []fs.DirEntry) {

@@ -68,11 +68,13 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 func (h *Host) findRepository(dir string) (repository, error) {
 	for {
 		dot := path.Join(dir, ".git")
-		switch st, err := h.Lstat(dot); {
-		case err == nil && st.Mode.IsDir():
+		switch at := h.Look(dot); {
+		case at.IsDir():
 			return repository{tree: dir, gitDir: dot, common: dot}, nil
-		case err == nil:
+		case at.Presence == Present:
 			return h.linkedRepository(dir, dot)
+		case at.Presence == Unknown:
+			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s: %w", dot, at.Err)
 		case dir == "/":
 			return repository{}, errNoRepository
 		}
@@ -97,7 +99,7 @@ func (h *Host) linkedRepository(tree, dot string) (repository, error) {
 	if worktrees := path.Dir(r.gitDir); path.Base(worktrees) == "worktrees" {
 		r.common, belongs = path.Dir(worktrees), h.isWorktree
 	}
-	if !belongs(r) || !h.IsGitDir(r.common) {
+	if !belongs(r) || h.IsGitDir(r.common) != Present {
 		err = fmt.Errorf("%s names %s, which does not say that it belongs to this working tree", dot, r.gitDir)
 	}
 	return r, err
@@ -138,17 +140,23 @@ func (h *Host) isSubmodule(r repository) bool {
 }
 
 // IsGitDir reports whether a directory has what every git directory has.
-func (h *Host) IsGitDir(dir string) bool {
+func (h *Host) IsGitDir(dir string) Presence {
+	is := Present
 	for _, name := range []string{"objects", "refs", "HEAD"} {
-		if st, err := h.Lstat(path.Join(dir, name)); err != nil || st.Mode.IsDir() == (name == "HEAD") {
-			return false
+		at := h.Look(path.Join(dir, name))
+		switch {
+		case at.Presence == Unknown:
+			is = Unknown
+		case at.Presence == Absent, at.IsDir() == (name == "HEAD"):
+			return Absent
 		}
 	}
-	return true
+	return is
 }
 
 // GitDir returns the canonical directory that a file of one line names after prefix: .git
-// of a linked worktree or a submodule, or commondir. links are those that lead there.
+// of a linked worktree or a submodule, or commondir. links are those that lead there. With
+// some errors it is unknown what the file names (Unsure).
 func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error) {
 	named, err := h.gitPointer(file, prefix)
 	if err != nil {
@@ -167,7 +175,7 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 	}
 	named, ok := strings.CutPrefix(strings.TrimRight(data, "\r\n"), prefix)
 	if !ok || named == "" {
-		return "", fmt.Errorf("%s does not name one path", file)
+		return "", otherError(file + " does not name one path")
 	}
 	if !path.IsAbs(named) {
 		named = path.Dir(file) + "/" + named
@@ -178,9 +186,10 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 // readRegular reads a regular file: a project may have a FIFO where git has a file, and
 // reading that would block forever.
 func (h *Host) readRegular(file string) (string, error) {
-	st, err := h.Lstat(file)
-	if err == nil && !st.Mode.IsRegular() {
-		err = errors.New("not a regular file")
+	at := h.Look(file)
+	err := at.Err
+	if at.Presence == Present && !at.IsRegular() {
+		err = otherError("not a regular file")
 	}
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", file, err)
@@ -198,7 +207,7 @@ func (h *Host) realDir(p string) (string, error) {
 // isDir returns err, or an error if p is not a directory.
 func isDir(p string, st Stat, err error) error {
 	if err == nil && !st.Mode.IsDir() {
-		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}
+		err = &fs.PathError{Op: "open", Path: p, Err: otherError("not a directory")}
 	}
 	return err
 }

@@ -226,10 +226,14 @@ func (rs *resolver) spareAgents() {
 }
 
 // spare denies one place, or the parts of it that no rule names. Rules for home or above do
-// not count.
+// not count. If it is not known whether there is such a place, it is denied as well.
 func (rs *resolver) spare(by Origin, home, place string) {
 	pl, err := rs.w.walk(place)
-	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
+	if pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
+		return
+	}
+	if err != nil {
+		rs.denyPath(pl.path, pl.path, by, true)
 		return
 	}
 	inside := false

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -56,7 +55,8 @@ func newWalker(h *Host, size int) *walker {
 
 // walk resolves an absolute path. If it does not exist, the longest part that does is
 // resolved, and the rest is appended. The error is for paths that can't be resolved at
-// all: loops, and directories that the caller may not search.
+// all: loops, and directories that the caller may not search. Then the path is as far as it
+// was resolved, with the rest appended.
 func (w *walker) walk(p string) (place, error) {
 	if !path.IsAbs(p) {
 		p = "/" + p
@@ -85,7 +85,7 @@ func (w *walker) walk(p string) (place, error) {
 		}
 		s, err := w.look(at.path, full)
 		if err != nil {
-			return place{}, err
+			return place{path: path.Join(full, rest), links: at.links}, err
 		}
 		if plain && rest == "" && !w.exact {
 			w.dir = full[:len(full)-len(name)]
@@ -101,7 +101,7 @@ func (w *walker) walk(p string) (place, error) {
 		case s.target == "":
 			at.gone, at.at = "does not exist", link
 		case len(at.links) == maxLinks:
-			return place{}, syscall.ELOOP
+			return place{path: path.Join(link, rest), links: at.links}, syscall.ELOOP
 		default:
 			at.links, plain = append(at.links, link), false
 			rest = s.target + "/" + rest
@@ -126,7 +126,7 @@ func (w *walker) look(dir, full string) (seen, error) {
 		if w.host.Lstat != nil {
 			s.stat, err = w.host.Lstat(full)
 		}
-		if s.gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR); err != nil && !s.gone {
+		if s.gone = Missing(err); err != nil && !s.gone {
 			return s, err
 		}
 	}
@@ -157,7 +157,7 @@ func (h *Host) Remembering() *Host {
 
 // RealPath follows every symbolic link of a clean absolute path, also as the last name,
 // and returns the canonical path with what is there. If nothing is there, the error is a
-// *fs.PathError for fs.ErrNotExist.
+// *fs.PathError for fs.ErrNotExist. Any other error leaves that unknown (Way).
 func (h *Host) RealPath(p string) (string, Stat, error) {
 	real, _, st, err := h.Trail(p)
 	return real, st, err
@@ -194,8 +194,8 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 		func(n string) bool { return n == name },
 		func(n string) bool { return strings.EqualFold(n, name) },
 		func(n string) bool { // the same letters may be encoded differently (TN1150, APFS)
-			other, err := w.host.Lstat(path.Join(dir, n))
-			return err == nil && other.ID == st.ID
+			other := w.host.Look(path.Join(dir, n))
+			return other.Presence == Present && other.Stat.ID == st.ID
 		},
 	} {
 		if at := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return same(e.Name()) }); at >= 0 {
@@ -237,8 +237,8 @@ func (w *walker) spell(p string) {
 		in, err1 := w.look(path.Dir(dir), dir) // walk will look at both as well
 		s, err2 := w.look(dir, p)
 		if err1 == nil && err2 == nil && !s.gone && in.stat.ID.Dev == s.stat.ID.Dev {
-			same, err := w.host.Lstat(path.Join(dir, other))
-			w.exact = err == nil && same.ID == s.stat.ID
+			same := w.host.Look(path.Join(dir, other))
+			w.exact = same.Presence == Unknown || same.Presence == Present && same.Stat.ID == s.stat.ID
 			asked = append(asked, dir)
 		}
 	}

@@ -79,7 +79,7 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 	}
 	tree := r.Dir
 	for dir := r.Dir; dir != "/" && !policy.Within(home, dir); dir = path.Dir(dir) {
-		if _, err := h.Lstat(dir + "/.git"); err == nil {
+		if h.Look(dir+"/.git").Presence != policy.Absent {
 			tree = dir
 			break
 		}

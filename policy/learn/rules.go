@@ -82,7 +82,7 @@ func (p *proposer) top(n Need) string {
 func (p *proposer) repository(n Need) (repo string) {
 	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
 		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
-			if _, err := p.r.Host().Lstat(dir + "/HEAD"); err == nil {
+			if p.r.Host().Look(dir+"/HEAD").Presence == policy.Present {
 				repo = dir
 			}
 		}

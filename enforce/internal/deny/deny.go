@@ -192,16 +192,16 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 	}
 	there := make(map[string]bool)
 	for _, h := range hits {
-		st, err := d.Host.Lstat(h.Path)
+		at := d.Host.Look(h.Path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case at.Presence == policy.Absent:
 			continue
-		case err != nil:
-			return err.Error()
+		case at.Presence == policy.Unknown:
+			return at.Err.Error()
 		case len(d.out.Masks) >= maxMasks:
 			return fmt.Sprintf("it matches more than %d files", maxMasks)
 		}
-		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: st.Mode.Type(), ID: st.ID, Origin: h.by.Deny.Origin})
+		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: at.Stat.Mode.Type(), ID: at.Stat.ID, Origin: h.by.Deny.Origin})
 		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed
 	}
 	for _, b := range inside {
@@ -214,8 +214,8 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 
 // note records the inode of a denied path.
 func (d *denials) note(p string) {
-	if st, err := d.Host.Lstat(p); err == nil && !st.Mode.IsDir() {
-		d.files[st.ID] = true
+	if at := d.Host.Look(p); at.Presence == policy.Present && !at.IsDir() {
+		d.files[at.Stat.ID] = true
 	}
 }
 

@@ -86,7 +86,7 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 func (d *denials) follow(h hit) error {
 	real, _, err := d.Host.RealPath(h.Path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP):
+	case policy.Missing(err) || errors.Is(err, syscall.ELOOP):
 		return nil // a dangling link
 	case err != nil:
 		return err
@@ -114,24 +114,24 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 			globs = append(globs, b.glob)
 			continue
 		}
-		st, err := d.Host.Lstat(p)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		at := d.Host.Look(p)
+		if at.Presence == policy.Absent {
 			continue
 		}
-		h := hit{Path: p, by: b, dir: st.Mode.IsDir()}
-		for errors.Is(err, fs.ErrPermission) && h.Path != v.name {
+		h := hit{Path: p, by: b, dir: at.IsDir()}
+		for errors.Is(at.Err, fs.ErrPermission) && h.Path != v.name {
 			h = hit{Path: path.Dir(h.Path), by: b, closed: true}
-			_, err = d.Host.Lstat(h.Path)
+			at = d.Host.Look(h.Path)
 		}
-		if err != nil {
-			return nil, err
+		if at.Presence != policy.Present {
+			return nil, at.Err
 		}
 		out = append(out, h)
 	}
 	if len(globs) == 0 {
 		return out, nil
 	}
-	if st, err := d.Host.Lstat(v.name); err == nil && !st.Mode.IsDir() {
+	if at := d.Host.Look(v.name); at.Presence == policy.Present && !at.IsDir() {
 		return out, nil // a file with a mount on it
 	}
 	set := glob.NewSet(globs)
@@ -253,14 +253,14 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(inner, func(h hit) bool { return h.Path == p }) {
 			continue // Landlock checks a link's target, not the link
 		}
-		st, err := d.Host.Lstat(p)
-		if skip(err) {
+		at := d.Host.Look(p)
+		if skip(at.Err) {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		if at.Presence != policy.Present {
+			return nil, at.Err
 		}
-		more := []Tree{{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin, Data: t.Data, Part: true}}
+		more := []Tree{{Path: p, Access: t.Access, Mode: at.Stat.Mode.Type(), ID: at.Stat.ID, Origin: t.Origin, Data: t.Data, Part: true}}
 		if len(inner) == 0 {
 			if d.added++; d.added > maxSiblings {
 				return nil, errTooLarge
@@ -276,5 +276,5 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 // skip reports whether an entry is left out because of an error: it is gone, such as a process
 // that ended, or can't be read. Nothing in it is allowed then.
 func skip(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
+	return policy.Missing(err) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
 }

@@ -67,9 +67,8 @@ func (t Table) Aliases(p string) []string {
 // Same returns the Aliases that lead to the same file. Another mount may cover one.
 func (t Table) Same(host *policy.Host, p string) []string {
 	return slices.DeleteFunc(t.Aliases(p), func(q string) bool {
-		here, err1 := host.Lstat(p)
-		there, err2 := host.Lstat(q)
-		return err1 != nil || err2 != nil || here.ID != there.ID
+		here, there := host.Look(p), host.Look(q)
+		return here.Presence != policy.Present || there.Presence != policy.Present || here.Stat.ID != there.Stat.ID
 	})
 }
 

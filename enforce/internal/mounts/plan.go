@@ -152,8 +152,8 @@ func NoNamespace(why string) string { return "no mount namespace: " + why }
 func (q *Request) hidden() (out []Mount) {
 	for _, dir := range q.Hide {
 		reachable := slices.ContainsFunc(q.Policy.Paths, func(t policy.Path) bool { return policy.Within(dir, t.Path) })
-		if st, err := q.Host.Lstat(dir); err == nil && st.Mode.IsDir() && reachable {
-			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: st.ID})
+		if at := q.Host.Look(dir); at.IsDir() && reachable {
+			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: at.Stat.ID})
 		}
 	}
 	return out

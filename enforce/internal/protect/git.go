@@ -217,7 +217,8 @@ func (c *protector) isBare(dir string) bool {
 // one: config is protected, while a command can remove the other files before the next session.
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
-		if st, err := c.host.Lstat(path.Join(sub, "config")); (err != nil || st.Mode.IsDir()) && !c.host.IsGitDir(sub) {
+		config := c.host.Look(path.Join(sub, "config"))
+		if (config.Presence == policy.Absent || config.IsDir()) && c.host.IsGitDir(sub) == policy.Absent {
 			c.modules(sub, top, left)
 		} else {
 			c.gitFiles(sub, top, left)

@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// Presence is what a look at a path says. That something can't be looked at does not mean that
+// nothing is there: a command may change the modes of its own directories, and change them back
+// later. So the zero value is Unknown.
+type Presence uint8
+
+const (
+	Unknown Presence = iota // something may be there
+	Absent                  // nothing is there
+	Present
+)
+
+// Found is the answer to a look at a path. The zero value is Unknown.
+type Found struct {
+	Presence Presence
+	Stat     Stat  // if it is Present
+	Err      error // if it is not
+}
+
+// Missing reports whether an error says that nothing is at a path. Every other error leaves
+// that unknown.
+func Missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// Seen makes a Found of the results of Host.Lstat, RealPath and so on.
+func Seen(st Stat, err error) Found {
+	switch {
+	case err == nil:
+		return Found{Presence: Present, Stat: st}
+	case Missing(err):
+		return Found{Presence: Absent, Err: err}
+	}
+	return Found{Err: err}
+}
+
+// Look looks at a path without following a link that is its last name.
+func (h *Host) Look(p string) Found { return Seen(h.Lstat(p)) }
+
+// IsDir reports whether it is known that a directory is there.
+func (f Found) IsDir() bool { return f.Presence == Present && f.Stat.Mode.IsDir() }
+
+// IsRegular reports whether it is known that a regular file is there.
+func (f Found) IsRegular() bool { return f.Presence == Present && f.Stat.Mode.IsRegular() }
+
+// IsLink reports whether it is known that a symbolic link is there.
+func (f Found) IsLink() bool { return f.Presence == Present && f.Stat.Mode&fs.ModeSymlink != 0 }
+
+// Way is where a path leads. If that is Unknown, Path and Links are as far as it is known, and
+// the rest of the path is appended.
+type Way struct {
+	Path  string   // canonical; it need not exist
+	Links []string // the symbolic links on the way, each in a canonical directory
+	Found
+}
+
+// Way follows every symbolic link of an absolute path, also as the last name.
+func (h *Host) Way(p string) Way {
+	real, links, st, err := h.Trail(p)
+	return Way{Path: real, Links: links, Found: Seen(st, err)}
+}
+
+// otherError says that something is known to be there, but not what was looked for.
+type otherError string
+
+func (e otherError) Error() string { return string(e) }
+
+// Unsure reports whether an error of GitDir leaves unknown what there is.
+func Unsure(err error) bool {
+	return err != nil && !Missing(err) && !errors.As(err, new(otherError))
+}
