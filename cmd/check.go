@@ -14,7 +14,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/selftest"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
-	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
@@ -32,11 +31,11 @@ func newCheck(a *app) *cobra.Command {
 	c := command("check", func(args []string) error { return o.run(a, args) })
 	fs := c.Flags()
 	open := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}
-	o.ask(fs, "read", "--ro", open, "may `PATH` be read?")
+	o.ask(fs, "read", open, "may `PATH` be read?")
 	open.Flags = enforce.ActWrite | enforce.ActCreat
-	o.ask(fs, "write", "--rw", open, "may `PATH` be written?")
-	o.ask(fs, "exec", "--rox", enforce.Act{Op: enforce.ActExec, Flags: enforce.ActRead, Inside: true}, "may `PATH` be executed?")
-	o.ask(fs, "connect", "--unix", enforce.Act{Op: enforce.ActConnect}, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	o.ask(fs, "write", open, "may `PATH` be written?")
+	o.ask(fs, "exec", enforce.Act{Op: enforce.ActExec, Flags: enforce.ActRead, Inside: true}, "may `PATH` be executed?")
+	o.ask(fs, "connect", enforce.Act{Op: enforce.ActConnect}, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
 	o.flag(fs, "trust", "boolfunc", "", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
 		o.trust = strings.ToLower(s)
 		return nil
@@ -101,6 +100,7 @@ type answer struct {
 	Reason   string        `json:"reason"`
 	Origin   policy.Origin `json:"origin,omitzero"`
 	Hint     string        `json:"hint,omitempty"`
+	GivesUp  string        `json:"gives_up,omitempty"` // the promise that the hint gives up
 }
 
 // question is one of --read, --write, --exec and --connect, in the order in which they
@@ -108,15 +108,14 @@ type answer struct {
 type question struct {
 	answer
 	act  enforce.Act
-	flag string // what would allow it
 	file string // "" for a port
 }
 
 // ask adds the flag that asks one question. Of an address only the port counts, because
 // the kernel sees no names.
-func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, usage string) {
+func (o *checkFlags) ask(fs *pflag.FlagSet, name string, act enforce.Act, usage string) {
 	o.each(fs, name, usage, func(s string) (err error) {
-		q := question{answer{Question: name, About: s}, act, flag, s}
+		q := question{answer{Question: name, About: s}, act, s}
 		if name == "connect" {
 			q.act.Port, q.file, err = parseTarget(s)
 		}
@@ -134,6 +133,9 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard err
 	t := &table{}
 	for _, x := range all {
 		t.row(map[bool]string{true: "allowed", false: "refused"}[x.Allowed], x.Question, x.About, x.Reason)
+		if x.GivesUp != "" {
+			t.row("", "", "", "the hint gives up a promise: "+x.GivesUp)
+		}
 	}
 	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
 	if !a.say.json {
@@ -159,7 +161,9 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
 	}
 	d := plan.Decide(q.act)
-	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).Flags
+	hint := plan.Hint(&d)
+	x.Allowed, x.Reason, x.Origin = d.Verdict != enforce.Refused, d.Reason, d.Origin
+	x.Hint, x.GivesUp = hint.Typed(plan.Policy), hint.GivesUp
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
@@ -173,11 +177,8 @@ func (q question) answered(plan *enforce.Plan) answer {
 	if !x.Allowed {
 		x.Errno = d.Errno
 	}
-	switch {
-	case q.act.Missing: // a rule for a missing path would be an error
-		x.Hint = ""
-	case q.file != "" && x.Hint != "":
-		x.Hint = q.flag + " " + shell.Quote(q.About)
+	if q.act.Missing && q.act.Flags&enforce.ActCreat == 0 { // a rule for a missing path would be an error
+		x.Hint, x.GivesUp = "", ""
 	}
 	return x
 }

@@ -125,22 +125,19 @@ func (a *app) plan(c *compose.Composed, opts sandbox.Options, argv []string) (*e
 }
 
 // tellHome prints in one line what was written to a private home and is gone. A hint
-// has the flags that keep directories the next time, unless such a rule is unwise.
+// has the flags that keep directories the next time, where package learn proposes that.
 func (a *app) tellHome(plan *enforce.Plan, home []string) {
 	if home == nil {
 		return
 	}
-	flags, unwise := "", plan.Policy.Unwise()
+	var dirs []string
 	for _, p := range home[:min(len(home), mostNamed)] {
-		dir, isDir := strings.CutSuffix(p, "/")
-		if isDir && unwise(dir, policy.Write, true) == "" {
-			flags += "--rw " + shell.QuotePath(plan.Policy.Short(dir)) + " "
+		if dir, isDir := strings.CutSuffix(p, "/"); isDir {
+			dirs = append(dirs, dir)
 		}
 	}
 	a.say.warn("written to the private home directory, and gone: %s", few(each(home, shell.Quote)))
-	if flags != "" {
-		a.say.hint("%s--create-missing", flags)
-	}
+	a.say.hints([]string{learn.Keep(plan.Policy, dirs).Typed(plan.Policy)})
 }
 
 // tellOf warns about what a command changed, left, or did not see. The plan is nil if the
@@ -176,6 +173,18 @@ func (a *app) tellChanges(changes []enforce.Change) {
 	a.say.warn("look at these files, which changed while the command ran and are denied to it or acted upon outside: %s", few(names))
 }
 
+// propose prints what to type so that needs are met, or why nothing is proposed.
+func (a *app) propose(plan *enforce.Plan, needs ...learn.Need) {
+	hint, why := learn.Ask(plan.Policy, needs...)
+	switch {
+	case why != "":
+		a.say.warn("no rule is proposed: %s", why)
+	case hint.GivesUp != "":
+		a.say.warn("the hint gives up a promise: %s", hint.GivesUp)
+	}
+	a.say.hints([]string{hint.Typed(plan.Policy)})
+}
+
 // tellOwn warns about a file on the command line that a failed command did not see,
 // because its directory was a private one. The command could only say "no such file", and
 // nothing was refused.
@@ -184,7 +193,7 @@ func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
 		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
 		if _, err := os.Lstat(arg); err == nil && own != "" {
 			a.say.warn("the command had a %s of its own: %s was not in it", own, shell.Quote(arg))
-			a.say.hint("%s", learn.NewHint("fs.ro", arg, false).Typed(plan.Policy))
+			a.propose(plan, learn.NeedOf(plan.Policy, arg, policy.Read))
 			return
 		}
 	}

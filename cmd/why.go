@@ -105,6 +105,9 @@ func tellEntry(line func(string, ...any), e *why.Entry, short func(string) strin
 		if e.Hint.Policy != nil {
 			line("           .zsbx.toml: %s", e.Hint.TOML())
 		}
+		if e.GivesUp != "" {
+			line("           that gives up a promise: %s", e.GivesUp)
+		}
 	case e.NoHint != "":
 		line("           no rule is proposed: %s", e.NoHint)
 	}

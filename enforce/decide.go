@@ -186,7 +186,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
 			rule := p.Policy.Connect(0)
 			if out.Reason, out.Origin = rule.Reason, rule.Origin; rule.Origin.Source != "--no-net" {
-				out.Hint = learn.Hint{Flags: "--net"}
+				out.Hint = learn.Hint{Flags: "--net", GivesUp: "every host can be reached"}
 			}
 		}
 	case got.Mount != nil:
@@ -194,6 +194,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Reason, out.Origin = m.Path+" is protected: programs outside act upon it, or zsbx does (docs/security.md)", m.Origin
 		if m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
 			out.Hint = learn.NewHint("fs.rw", p.Policy.Short(m.Path), false)
+			out.Hint.GivesUp = "git outside may run programs that " + p.Policy.Short(m.Path) + " names"
 		}
 	case got.Gains != 0:
 		out.Reason = fmt.Sprintf("a move may not give a file new rights: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
@@ -224,7 +225,7 @@ func (p *Plan) propose(out *Answer, a *Act, rule policy.Verdict) {
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
 	if tmp && out.Secret == "" && access(a, out.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
-		out.Hint = learn.Hint{Flags: "--shared-tmp"}
+		out.Hint = learn.Hint{Flags: "--shared-tmp", GivesUp: "files of all programs in /tmp and /var/tmp can be read and changed"}
 	}
 }
 

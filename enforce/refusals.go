@@ -64,10 +64,10 @@ func (p *Plan) logged(a *Act) Answer {
 	return out
 }
 
-// Hint returns package learn's rule that would allow what was refused.
+// Hint returns package learn's rules that would allow what was refused.
 func (p *Plan) Hint(a *Answer) learn.Hint {
-	if rules, _ := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
-		return rules[0].Hint(p.Policy)
+	if hint, _ := learn.Ask(p.Policy, a.Needs...); hint.Flags != "" {
+		return hint
 	}
 	return a.Hint
 }

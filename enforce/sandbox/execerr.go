@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/program"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -103,10 +101,13 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (answer e
 		path, st, _ := plan.Policy.Look(real)
 		got := plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
 		if got.Verdict == enforce.Refused {
-			e := &Error{Code: CodeCannotRun, Hint: learn.NewHint("fs.rox", toOpen(plan.Policy, real), false).Typed(plan.Policy),
-				Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
-			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil { // no rule helps
-				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, v.Reason)
+			hint, why := learn.Program(plan.Policy, path)
+			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil {
+				why = v.Reason
+			}
+			e := &Error{Code: CodeCannotRun, Hint: hint.Typed(plan.Policy), Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
+			if why != "" {
+				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, why)
 			}
 			return got, e
 		}
@@ -144,18 +145,6 @@ func wants(file string, capabilities uint64) bool {
 	}
 	permitted := uint64(binary.LittleEndian.Uint32(b[4:])) | uint64(binary.LittleEndian.Uint32(b[12:]))<<32
 	return permitted&capabilities != 0
-}
-
-// toOpen returns what a rule should allow so that a program can be executed: its
-// directory, which often has other files that it needs. If that is a home directory, a
-// place of secrets or a directory of all users, it is the program alone.
-func toOpen(r *policy.Resolved, program string) string {
-	dir := filepath.Dir(program)
-	home := r.Home != "" && policy.Within(r.Home, dir)
-	if home || slices.Contains(compose.SharedDirs(), dir) || r.Unwise()(dir, policy.Read|policy.Exec, true) != "" {
-		return program
-	}
-	return dir
 }
 
 // openProgram opens an executable file for reading. A script may name a FIFO, for which

@@ -41,6 +41,7 @@ type Entry struct {
 	Hint     learn.Hint      `json:"-"`
 	Flags    string          `json:"hint,omitempty"`     // the flags of Hint
 	TOML     json.RawMessage `json:"toml,omitempty"`     // the policy of Hint
+	GivesUp  string          `json:"gives_up,omitempty"` // the promise that Hint gives up, or ""
 	Harmless string          `json:"harmless,omitempty"` // why programs continue without it, or ""
 	NoHint   string          `json:"no_hint,omitempty"`  // why no rule is proposed, or ""
 	Secret   bool            `json:"secret"`             // it is about a secret, so there is no hint
@@ -177,7 +178,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	if q[0] != nil {
 		e.Hint = q.hint(r)
 	}
-	e.Flags, e.TOML = e.Hint.Typed(r), e.Hint.JSON()
+	e.Flags, e.TOML, e.GivesUp = e.Hint.Typed(r), e.Hint.JSON(), e.Hint.GivesUp
 	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}

@@ -56,14 +56,15 @@ func Rules(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return all, left
 }
 
-// proposer is one use of Propose or Rules.
+// proposer is one use of this package: all that it proposes goes through one.
 type proposer struct {
 	r      *policy.Resolved
 	asked  bool // for Rules
 	guard  func(string, policy.Access, bool) string
-	home   string   // canonical
-	tree   string   // the top of the repository that the working directory is in, or the working directory
-	shared []string // directories of many programs: never a rule, but what is in them may be
+	others func(string, bool) string // of other projects' programs
+	home   string                    // canonical
+	tree   string                    // the top of the repository that the working directory is in, or the working directory
+	shared []string                  // directories of many programs: never a rule, but what is in them may be
 	left   []Need
 }
 
@@ -84,7 +85,7 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 			break
 		}
 	}
-	return &proposer{r: r, asked: asked, guard: r.Unwise(), home: home, tree: tree, shared: shared}
+	return &proposer{r: r, asked: asked, guard: r.Unwise(), others: r.OtherPrograms(), home: home, tree: tree, shared: shared}
 }
 
 func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
@@ -125,7 +126,7 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 		q := Proposal{Preset: info.Name}
 		needs = slices.DeleteFunc(needs, func(n Need) bool {
 			in := slices.ContainsFunc(paths, func(x policy.Path) bool {
-				made := x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.sensible(n.Path, n.Access, false)
+				made := x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.narrow(n.Path, n.Access, false)
 				return made || x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path)
 			})
 			if in {
@@ -201,8 +202,9 @@ func within(p string, dirs ...string) bool {
 
 // Hint is what would allow something. The zero value is none.
 type Hint struct {
-	Flags  string         // of run, as a shell takes them
-	Policy *policy.Policy // nil where no policy file can say it
+	Flags   string         // of run, as a shell takes them
+	Policy  *policy.Policy // nil where no policy file can say it
+	GivesUp string         // the promise that it gives up, or ""
 }
 
 // Hint returns the proposal as something to type. Paths are written relative to the
@@ -214,8 +216,14 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	case q.Path == "":
 		return NewHint(q.Key, strconv.Itoa(int(q.Port)), false)
 	}
-	return NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), r.Short(q.Path), q.Dir && q.Change)
+	h := NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), r.Short(q.Path), q.Dir && q.Change)
+	if q.Key == "net.unix" {
+		h.GivesUp = "what listens there acts outside for the command"
+	}
+	return h
 }
+
+const createMissing = "--create-missing "
 
 // NewHint returns the hint for a value of a key of policy files, such as "fs.rw". With
 // create the value is a missing directory that is to be made.
@@ -225,14 +233,20 @@ func NewHint(key, value string, create bool) Hint {
 	_, name, _ := strings.Cut(key, ".")
 	h.Flags = "--" + cmp.Or(strings.ReplaceAll(name, "_", "-"), "preset") + " " + shell.QuotePath(value)
 	if create {
-		h.Flags = "--create-missing " + h.Flags
+		h.Flags = createMissing + h.Flags
 	}
 	return h
 }
 
 // And joins two hints that have a policy.
 func (h Hint) And(o Hint) Hint {
-	return Hint{Flags: h.Flags + " " + o.Flags, Policy: policy.Merge(h.Policy, o.Policy)}
+	lost := slices.Compact([]string{h.GivesUp, o.GivesUp})
+	lost = slices.DeleteFunc(lost, func(s string) bool { return s == "" })
+	more := o.Flags
+	if strings.Contains(h.Flags, createMissing) {
+		more = strings.ReplaceAll(more, createMissing, "")
+	}
+	return Hint{Flags: h.Flags + " " + more, Policy: policy.Merge(h.Policy, o.Policy), GivesUp: strings.Join(lost, "; ")}
 }
 
 // Typed returns the flags to add to a run that had those of r. The first flag for a file

@@ -1,31 +1,58 @@
 package learn
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
 const everything = policy.Read | policy.Write | policy.Exec // as a build tree needs
 
-// sensible reports whether a rule with access a may open all of a directory. It may not
+// sensible reports whether a rule with access a may open all of a directory: it is not too
+// wide, and changes nothing of another project.
+func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
+	return p.narrow(dir, a, itself) && (a&policy.Write == 0 || p.foreign(dir, true) == "")
+}
+
+// narrow reports whether a rule with access a for a directory is not too wide. It may not
 // be the home directory, a shared one, one above these, or one near the root. itself says
 // that the directory itself was refused, or was to be changed. A user who asks about it
 // then gets a rule to read a shared one, and a rule for one near the root.
-func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
+func (p *proposer) narrow(dir string, a policy.Access, itself bool) bool {
 	holds := func(d string) bool { return policy.Within(d, dir) }
 	parent, asked := path.Dir(dir), p.asked && itself
 	crowded := []string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}
 	switch {
 	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)),
 		slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0),
-		!asked && dir != p.r.Dir && dir != p.tree && (parent == "/" || holds(p.r.Dir)),
+		dir != p.r.Dir && dir != p.tree && (!asked && parent == "/" || holds(p.r.Dir)),
 		!asked && slices.Contains(crowded, parent):
 		return false
 	}
 	return p.unwise(dir, a, true) == ""
+}
+
+// foreign returns why writing to a path would change what belongs to another project, or "".
+func (p *proposer) foreign(at string, dir bool) string {
+	if policy.Within(at, p.r.Dir) || policy.Within(at, p.tree) {
+		return ""
+	}
+	if why := p.others(at, dir); why != "" {
+		return why
+	}
+	h := p.r.Host()
+	if top := h.Repository(at); top != "" {
+		return top + " is another project"
+	}
+	if dir && h.Holds(at) != "" {
+		return "other projects are in " + at
+	}
+	return ""
 }
 
 // rules makes rules for files: one for all that is in the working directory, one for all of
@@ -36,7 +63,15 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	var dirs []string
 	for _, n := range needs {
 		q, up, repo, top := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n), p.top(n)
+		foreign := ""
+		if n.Access&policy.Write != 0 {
+			foreign = p.foreign(n.Path, n.Dir)
+		}
 		switch {
+		case foreign != "":
+			n.Why = foreign
+			p.left = append(p.left, n)
+			continue
 		case top != "":
 			q = rule(n, top, true)
 			if n.Access&policy.Write != 0 {
@@ -44,8 +79,10 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 			}
 		case repo != "":
 			q = rule(n, repo, true)
+		case n.Change && n.Dir && p.missing(up) && p.sensible(n.Path, n.Access, true): // zsbx makes both
 		case n.Change && p.sensible(up, n.Access, !n.Dir):
 			q = rule(n, up, true)
+			q.Change = p.missing(up)
 		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
 			n.Why = "a rule for its directory would open too much: make it first, then it can be allowed"
 			p.left = append(p.left, n)
@@ -62,6 +99,12 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	}
 	slices.SortFunc(rules, func(a, b Proposal) int { return strings.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// missing reports whether there is nothing at a path.
+func (p *proposer) missing(at string) bool {
+	_, err := p.r.Host().Lstat(at)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // top returns the working directory or the repository around it, if a need is in it and a
