@@ -44,11 +44,40 @@ func processActs() map[string]func(args []string) error {
 		"nice":       func(a []string) error { return unix.Setpriority(unix.PRIO_PROCESS, num(a[0]), 19) },
 		"nice-group": func(a []string) error { return unix.Setpriority(unix.PRIO_PGRP, num(a[0]), 19) },
 		"ionice":     func(a []string) error { return raw(unix.SYS_IOPRIO_SET, 1, uintptr(num(a[0])), 3<<13) },
+		"become":     become,
 		"own":        ownChild,
 		"own-ptrace": ownPtrace,
 		"threads":    threads,
 		"nested":     nested,
 	}
+}
+
+// become prints what each call that changes users or groups answers to many arguments.
+func become([]string) error {
+	runtime.LockOSThread()
+	const keep = ^uintptr(0)
+	for _, c := range []struct {
+		name string
+		nr   uintptr
+		id   int
+		args int
+	}{
+		{"setuid", unix.SYS_SETUID, os.Getuid(), 1}, {"setreuid", unix.SYS_SETREUID, os.Getuid(), 2}, {"setresuid", unix.SYS_SETRESUID, os.Getuid(), 3},
+		{"setgid", unix.SYS_SETGID, os.Getgid(), 1}, {"setregid", unix.SYS_SETREGID, os.Getgid(), 2}, {"setresgid", unix.SYS_SETRESGID, os.Getgid(), 3},
+		{"setfsuid", unix.SYS_SETFSUID, os.Getuid(), 1}, {"setfsgid", unix.SYS_SETFSGID, os.Getgid(), 1},
+	} {
+		ids := []uintptr{keep, uintptr(c.id), uintptr(c.id + 1), 0, 65534}
+		for n := range len(ids) * len(ids) * len(ids) {
+			args := [3]uintptr{ids[n%5], ids[n/5%5], ids[n/25]}
+			if c.args < 3 && args[2] != keep || c.args < 2 && args[1] != keep {
+				continue
+			}
+			_, _, errno := unix.RawSyscall(c.nr, args[0], args[1], args[2])
+			fmt.Println(c.name, args, unix.ErrnoName(errno))
+		}
+	}
+	fmt.Println("setgroups", unix.ErrnoName(raw(unix.SYS_SETGROUPS, 0, 0).(unix.Errno)))
+	return nil
 }
 
 func sigqueue(a []string) error {

@@ -209,6 +209,30 @@ func TestOwnIPC(t *testing.T) {
 	}
 }
 
+// TestIdentity: to become another user or group fails as without zsbx, also in a user namespace,
+// which has only one of each.
+func TestIdentity(t *testing.T) {
+	needMounts(t)
+	if os.Getuid() == 0 {
+		t.Skip("root can become any user")
+	}
+	p := newPlace(t)
+	answers := func(plan *enforce.Plan) string {
+		ws, out := run(t, plan, actCommand(self(t), p.in, "become", nil))
+		if ws != 0 {
+			t.Fatalf("exit status %d: %s", ws.ExitStatus(), out)
+		}
+		return out
+	}
+	control := answers(nil)
+	if !strings.Contains(control, "setuid [0 18446744073709551615 18446744073709551615] EPERM") {
+		t.Fatalf("control: %s", control)
+	}
+	if got := answers(p.mountsPlan(t, enforce.Options{})); got != control {
+		t.Errorf("got\n%s, want\n%s", got, control)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)

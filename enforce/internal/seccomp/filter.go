@@ -36,6 +36,11 @@ func (f *Filter) decide(call string, args [6]uint64) uint32 {
 	return ActAllow
 }
 
+// Outside reports whether the kernel, too, would refuse what the filter refuses of a system call.
+func (f *Filter) Outside(call string) bool {
+	return slices.ContainsFunc(f.rules, func(r rule) bool { return r.outside && slices.Contains(r.calls, call) })
+}
+
 // Decision is what a filter does about some system calls.
 type Decision struct {
 	Calls  []string // by name, without those that the machine lacks
@@ -124,6 +129,7 @@ type rule struct {
 	clauses []clause
 	when    string
 	why     string
+	outside bool // the kernel refuses the same without zsbx, with the same error
 }
 
 // refuse returns a rule that gives the same answer to all of the calls.

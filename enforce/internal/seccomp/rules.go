@@ -28,6 +28,7 @@ func Compile(q Options) *Filter {
 	rules = append(rules, processRules(q.Signals != SignalsKernel)...)
 	if q.UserNS {
 		rules = append(rules, ownerRules(q.UID, q.GID)...)
+		rules = append(rules, identityRules(q.UID, q.GID)...)
 	}
 	if !q.IoctlDev {
 		rules = append(rules, openRules(q.Truncate)...)
@@ -108,7 +109,9 @@ func processRules(broker bool) []rule {
 	unless := func(arg uint8, is uint32, answer uint32) clause {
 		return clause{[]test{{arg: arg, not: true, is: is}}, answer}
 	}
-	to := func(when string, clauses []clause, calls ...string) rule { return rule{calls, clauses, when, why} }
+	to := func(when string, clauses []clause, calls ...string) rule {
+		return rule{calls: calls, clauses: clauses, when: when, why: why}
+	}
 	return []rule{
 		to("it sets a limit and the process number is not 0", []clause{
 			{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
@@ -139,6 +142,28 @@ func ownerRules(uid, gid uint32) []rule {
 		}
 	}
 	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
+}
+
+// identityRules make setuid(2) and the like in a user namespace fail as outside, with EPERM. The
+// kernel would return EINVAL for users and groups that are not in the namespace, and programs
+// that want to give up root continue only after EPERM. The command has one user and one group,
+// and no capabilities, so it can only set these.
+func identityRules(uid, gid uint32) []rule {
+	const keep = 0xffffffff // setuid(2) and setgid(2) return EINVAL for it
+	to := func(id uint32, args uint8, call string) rule {
+		r := rule{
+			calls: []string{call}, when: "to another user or group", outside: true,
+			why: "in a user namespace the kernel would return EINVAL, which programs take for a mistake in the call",
+		}
+		for arg := range args {
+			r.clauses = append(r.clauses, clause{[]test{{arg: arg, not: true, is: id}, {arg: arg, not: true, is: keep}}, RefuseEPERM})
+		}
+		return r
+	}
+	return []rule{
+		to(uid, 1, "setuid"), to(uid, 2, "setreuid"), to(uid, 3, "setresuid"),
+		to(gid, 1, "setgid"), to(gid, 2, "setregid"), to(gid, 3, "setresgid"),
+	}
 }
 
 // openRules replace two rights that older versions of Landlock lack. Before ABI 5 Landlock does

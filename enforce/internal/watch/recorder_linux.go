@@ -85,6 +85,7 @@ func (l *look) refused(errno unix.Errno) {
 func (l *look) refusedCall(errno unix.Errno) {
 	l.Act = answer.Act{Op: answer.Call, Name: l.Call, Args: l.call.Args()}
 	l.refusedBy(l.r.world.RefusedCall(l.Call, unix.ErrnoName(errno)))
+	l.Ordinary = l.r.world.Filter.Outside(l.Call)
 	l.Proved = true
 	l.r.add(l.Refusal, 0)
 }
