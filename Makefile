@@ -12,7 +12,8 @@ build: # ./zsbx
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
 
 test: # every test that this machine can run; many of them wait, so more run at once than it has processors
-	$(GO) test -timeout 30m -parallel 6 ./...
+	./scripts/setup.sh --tests
+	$(GO) run ./scripts/suite -timeout 30m -parallel 6 ./...
 
 race: # the race detector, except for tests that it makes too slow, and those that measure memory
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -skip 'TestDecodeLimits|TestRelocations|TestKeeperIsSmall' ./internal/... ./policy/... ./enforce/fork ./enforce/internal/... ./enforce/sandbox/... ./track/internal/...

@@ -65,9 +65,13 @@ func setupElsewhere(e *testscript.Env) error {
 	return err
 }
 
-// condition knows [root], [landlockN], [mounts], [limits] and [sockets]. The last means that Unix
-// sockets of programs outside are closed, with --exec too.
+// condition knows [root], [exists:FILE], [landlockN], [mounts], [limits] and [sockets]. The last means
+// that Unix sockets of programs outside are closed, with --exec too.
 func condition(cond string) (bool, error) {
+	if file, ok := strings.CutPrefix(cond, "exists:"); ok {
+		_, err := os.Stat(file)
+		return err == nil, nil
+	}
 	switch {
 	case cond == "root":
 		return os.Geteuid() == 0, nil

@@ -160,9 +160,7 @@ func (s *screen) after(from int, want string) (int, bool) {
 // hold runs one dialogue.
 func hold(t *testing.T, shell, prefix string, turns []turn) {
 	argv := strings.Fields(shell)
-	if _, err := exec.LookPath(argv[0]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NeedProgram(t, argv[0])
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = t.TempDir()
 	c.Env = append(os.Environ(), "PS1=outer$ ", "TERM=dumb", "HOME="+c.Dir, "HISTFILE=")

@@ -121,6 +121,9 @@ func code32(nr, arg1, arg2 uint32) (uint32, error) {
 		return 0, err
 	}
 	copy(mem, code)
+	if err := endBySegv(); err != nil {
+		return 0, err
+	}
 	entry := &struct{ pc *byte }{&mem[0]}
 	f := *(*func() uint32)(unsafe.Pointer(&entry))
 	r := f()
@@ -129,6 +132,21 @@ func code32(nr, arg1, arg2 uint32) (uint32, error) {
 	}
 	return r, nil
 }
+
+// endBySegv lets the signal SIGSEGV end this process, and not the Go runtime, which would exit
+// with status 2: that reads as an error number. A kernel without 32-bit system calls sends it.
+func endBySegv() error {
+	var byDefault [4]uint64 // struct sigaction of the kernel
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGSEGV), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// noCode32 is the answer to a 32-bit system call if the kernel was built, or told at its start, to
+// have none.
+const noCode32 = errnoSignal + syscall.Errno(unix.SIGSEGV)
 
 func int80([]string) error {
 	if runtime.GOARCH != "amd64" {

@@ -155,6 +155,9 @@ func TestNetworkAttacks(t *testing.T) {
 					os.Remove(p.in + "/sock")
 					got := p.try(t, p.plan(), a.act, args...)
 					want := map[policy.NetMode]unixErrno{policy.NetNone: a.none, policy.NetPorts: a.ports, policy.NetOpen: a.open}[mode]
+					if a.act == "int80-sock" && control == noCode32 && got == noCode32 {
+						t.Skip("this kernel has no 32-bit system calls")
+					}
 					if got != want && (want != ok || got != control) {
 						t.Errorf("got %v (%d), want %v", got, got, want)
 					}

@@ -139,12 +139,17 @@ t.start()
 try: os.sched_setscheduler(t.native_id, os.SCHED_BATCH, os.sched_param(0))
 finally: stay.set()'`,
 	} {
-		if c, out := p.sh(t, nil, script); c != 0 && c != 143 {
-			t.Errorf("control: %s: exit status %d: %s", script, c, out)
-		}
-		if status, out := p.sh(t, p.plan(), script); status != 0 && status != 143 {
-			t.Errorf("%s: exit status %d: %s", script, status, out)
-		}
+		name, _, _ := strings.Cut(script, " ")
+		t.Run(name, func(t *testing.T) {
+			c, out := p.sh(t, nil, script)
+			testkit.NeedShell(t, c, out)
+			if c != 0 && c != 143 {
+				t.Errorf("control: %s: exit status %d: %s", script, c, out)
+			}
+			if status, out := p.sh(t, p.plan(), script); status != 0 && status != 143 {
+				t.Errorf("%s: exit status %d: %s", script, status, out)
+			}
+		})
 	}
 }
 
@@ -173,6 +178,9 @@ func TestKernelAttacks(t *testing.T) {
 			p := newPlace(t)
 			got := p.try(t, p.plan(), a.act, p.fill(a.args)...)
 			control := p.try(t, nil, a.act, p.fill(a.args)...)
+			if a.act == "int80" && control == noCode32 && got == noCode32 {
+				t.Skip("this kernel has no 32-bit system calls")
+			}
 			if !slices.Contains(a.want, got) {
 				t.Errorf("got %v (%d), want %v", got, got, a.want)
 			}

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // volumeRequest is struct btrfs_ioctl_vol_args (linux/btrfs.h).
@@ -77,6 +79,7 @@ func mountImage(t *testing.T, p *place, at string, mkfs ...string) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a file system")
 	}
+	testkit.NeedProgram(t, mkfs[0])
 	image := p.out + "/image"
 	os.Mkdir(at, 0o755)
 	for _, c := range [][]string{{"truncate", "-s", "128M", image}, append(mkfs, image), {"mount", "-o", "loop", image, at}} {

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestSocketWaiting: a call waits, times out or is interrupted as without zsbx. The
 // interruption needs a program whose signal handlers don't restart calls, which is Python.
 func TestSocketWaiting(t *testing.T) {
 	needMediation(t)
-	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		t.Skip("python3 is needed")
-	}
+	testkit.NeedProgram(t, "/usr/bin/python3")
 	p := newPlace(t)
 	if err := os.WriteFile(p.in+"/wait.py", []byte(waitScript), 0o644); err != nil {
 		t.Fatal(err)

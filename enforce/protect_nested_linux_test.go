@@ -3,12 +3,12 @@ package enforce_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -59,9 +59,7 @@ func TestNewRepositories(t *testing.T) {
 // depth, and in any form of the index.
 func TestGitlinks(t *testing.T) {
 	needLandlock(t, 1)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	const (
 		copied = `export HOME=/nonexistent; mkdir -p a/b/c && cp -r nested a/b/c/d; `
 		evil   = `printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>a/b/c/d/.git/config; `
@@ -111,9 +109,7 @@ func TestGitlinks(t *testing.T) {
 // there.
 func TestSubmodules(t *testing.T) {
 	needMounts(t)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	const evil = `; printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>`
 	for _, c := range []struct{ before, script, want string }{
 		{"rm a/b/c/.git", "cp -r lib/.git a/b/c" + evil + "a/b/c/.git/config", "a/b/c/.git new"},
@@ -143,9 +139,7 @@ func TestSubmodules(t *testing.T) {
 // writes.
 func TestContinued(t *testing.T) {
 	needLandlock(t, 1)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	const strategy = `mkdir git-merge-x && printf '#!/bin/sh\ntouch %s/ran' >git-merge-x/y && chmod +x git-merge-x/y; `
 	for _, c := range []struct{ stop, script, want string }{
 		{"rebase side", strategy + "echo x/y >.git/rebase-merge/strategy", ".git/rebase-merge changed"},
@@ -176,9 +170,7 @@ func TestContinued(t *testing.T) {
 // old-style files, and runs the hooks of the repository that they name.
 func TestOldRemotes(t *testing.T) {
 	needLandlock(t, 1)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	const hook = `cp -r bare evil && printf '#!/bin/sh\ntouch %s/ran' >evil/hooks/update && chmod +x evil/hooks/update; `
 	for script, want := range map[string]string{
 		hook + `mkdir .git/remotes && printf 'URL: evil\nPush: HEAD:refs/heads/x\n' >.git/remotes/origin`: ".git/remotes new",
@@ -249,9 +241,7 @@ func BenchmarkChanges(b *testing.B) {
 // next command, at any place and without .gitmodules.
 func TestGitlinkLater(t *testing.T) {
 	needMounts(t)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	const made = `export HOME=/nonexistent
 		add() { git -C $1 update-index --add --cacheinfo 160000,$(git -C $1/$2 rev-parse HEAD),$2; }
 		init() { git init -q $1 && git -C $1 -c user.email=a -c user.name=b commit -q --allow-empty -m x; }
@@ -282,9 +272,7 @@ func TestGitlinkLater(t *testing.T) {
 // elsewhere, commands start, and what replaces the link is reported.
 func TestGitlinkLink(t *testing.T) {
 	needMounts(t)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testkit.NeedProgram(t, "git")
 	p := newPlace(t)
 	if status, out := p.sh(t, nil, `export HOME=/nonexistent; git init -q . && git init -q a && git -C a -c user.email=a -c user.name=b commit -q --allow-empty -m x &&
 		git add a 2>/dev/null && mv a b && ln -s b a`); status != 0 {

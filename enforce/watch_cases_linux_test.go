@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -188,9 +189,8 @@ func neverOurs() []string {
 func TestWatchTruth(t *testing.T) {
 	needLandlock(t, 1)
 	needMounts(t)
-	if _, err := os.Stat("/usr/bin/strace"); err != nil {
-		t.Skip("strace is not installed")
-	}
+	testkit.NeedProgram(t, "/usr/bin/python3")
+	testkit.NeedProgram(t, "/usr/bin/strace")
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
 			victim := startVictim(t)

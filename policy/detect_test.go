@@ -74,7 +74,11 @@ func TestDetect(t *testing.T) {
 // is writable.
 func TestDetectTools(t *testing.T) {
 	h := diskHost(t)
-	h.Env = []string{"PATH=/usr/lib/ccache:" + h.Home + "/.pyenv/shims:" + h.Home + "/.nvm/versions/node/v20/bin:" + h.Home + "/.cargo/bin:/usr/bin"}
+	ccache := t.TempDir()
+	if err := os.WriteFile(ccache+"/ccache", nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.Env = []string{"PATH=" + ccache + ":" + h.Home + "/.pyenv/shims:" + h.Home + "/.nvm/versions/node/v20/bin:" + h.Home + "/.cargo/bin:/usr/bin"}
 	var got []string
 	for _, n := range Detect(h, []string{"cargo"}, true) {
 		got = append(got, n.Value)

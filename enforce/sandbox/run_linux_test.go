@@ -314,9 +314,7 @@ func TestKeepAnswers(t *testing.T) {
 	if caps := enforce.Probe(); !caps.SeccompNotify {
 		testkit.Lacks(t, testkit.Seccomp, caps.SeccompNotifyReason)
 	}
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NeedProgram(t, "bash")
 	o := shell(`(while ! test -e go; do sleep 0.05; done; ` +
 		`LC_ALL=C bash -c ': >/dev/tcp/127.0.0.1/9' 2>said; mv said answered) >/dev/null 2>&1 &`)
 	o.Keep = true

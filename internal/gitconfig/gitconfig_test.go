@@ -11,14 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestAsGitReads: Read returns what git lists, for a configuration that git accepts.
 func TestAsGitReads(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip(err)
-	}
+	git := testkit.NeedProgram(t, "git")
 	file, accepted := filepath.Join(t.TempDir(), "config"), 0
 	starts := rapid.SampledFrom([]string{"[core]", "[Remote \"a]\\\"b\"]", "[remote.a]", "[include]", "[includeIf \"x\"] ", "path", "Url =", "\tx-1=", "x = a ", "path", "path\t= ", "#", " ; c", "[", "1", ""})
 	values := rapid.SampledFrom([]string{"a", "b c", "\"q #\"", "\"", "#", "; c", "\\\n", "\\\r\n", "\\t", "\\\\", "\\\"", "\\", "]", "=", " ", "\t", "\r", "\f", "\ufeff", "é", "[core]"})

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +38,29 @@ func Lacks(t testing.TB, f Feature, why ...any) {
 		t.Fatalf("%s is required here: %s", f, fmt.Sprint(why...))
 	}
 	t.Skip(fmt.Sprintf("%s: ", f), fmt.Sprint(why...))
+}
+
+// NeedProgram skips a test if a program that it starts is missing, and returns its path.
+func NeedProgram(t testing.TB, name string) string {
+	t.Helper()
+	file, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip(name + " is not installed")
+	}
+	return file
+}
+
+var notFound = regexp.MustCompile(`(?m)^\S*sh: (?:\d+: |line \d+: )?(\S+): (?:command )?not found$`)
+
+// NeedShell skips a test if a shell's exit status and its output say that a program is missing.
+func NeedShell(t testing.TB, status int, out string) {
+	t.Helper()
+	if status != 127 {
+		return
+	}
+	if m := notFound.FindStringSubmatch(out); m != nil {
+		t.Skip(m[1] + " is not installed")
+	}
 }
 
 // NeedLandlock ends a test unless have, the kernel's version of Landlock, is at least want.

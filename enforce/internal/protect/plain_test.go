@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -41,10 +42,7 @@ func TestPlainConfig(t *testing.T) {
 // TestPlain: a repository that git itself makes is plain, until it has something that git would
 // run or follow.
 func TestPlain(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip(err)
-	}
+	git := testkit.NeedProgram(t, "git")
 	host, err := policy.ThisHost()
 	if err != nil {
 		t.Fatal(err)

@@ -24,10 +24,7 @@ func TestBusOutside(t *testing.T) {
 		os.Stderr.WriteString(ProbeScope().Error())
 		os.Exit(0)
 	}
-	daemon, err := exec.LookPath("dbus-daemon")
-	if err != nil {
-		t.Skip("dbus-daemon is not installed")
-	}
+	daemon := testkit.NeedProgram(t, "dbus-daemon")
 	bus := exec.Command(daemon, "--session", "--nofork", "--print-address")
 	out, err := bus.StdoutPipe()
 	if err == nil {
