@@ -19,8 +19,13 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
+	if os.Getenv(typingVariable) != "" {
+		os.Unsetenv(typingVariable)
+		typing()
+		os.Exit(0)
+	}
+	// zsbx is alone in its directory on PATH, which is therefore not reported as closed.
 	testscript.Main(m, map[string]func(){
-		"zsbx":   func() { os.Exit(Main(os.Args[1:])) },
-		"typing": typing,
+		"zsbx": func() { os.Exit(Main(os.Args[1:])) },
 	})
 }

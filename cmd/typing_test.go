@@ -10,7 +10,26 @@ import (
 	"syscall"
 
 	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// typingVariable makes the test binary call typing.
+const typingVariable = "ZSBX_TEST_TYPING"
+
+// typingCommand is the command "typing" of scripts.
+func typingCommand(ts *testscript.TestScript, neg bool, args []string) {
+	self, err := os.Executable()
+	ts.Check(err)
+	ts.Setenv(typingVariable, "yes")
+	err = ts.Exec(self, args...)
+	ts.Setenv(typingVariable, "")
+	switch {
+	case neg && err == nil:
+		ts.Fatalf("unexpected success")
+	case !neg:
+		ts.Check(err)
+	}
+}
 
 // typing runs a command on its own terminal, except for its output, and types the next line of a
 // file at each question; what is typed before would be lost. What the terminal shows goes to

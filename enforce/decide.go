@@ -95,7 +95,30 @@ func (p *Plan) Warnings(argv []string) policy.Errors {
 	open := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == GapDeny && g.Kind == Hardening })
 	add(p.Policy.Spared(!open), "")
 	add(p.Policy.ClosedTo(argv), "")
+	add(p.closedPath(), "")
 	return all
+}
+
+// closedPath returns one line about directories on PATH that are closed, with the flags that open
+// them, or "". A program that looks for another one there goes on to the next directory.
+func (p *Plan) closedPath() string {
+	closed := p.Policy.ClosedPath()
+	if len(closed) == 0 {
+		return ""
+	}
+	const shown = 3
+	var names []string
+	for _, dir := range closed {
+		names = append(names, shell.QuotePath(p.Policy.Short(dir)))
+	}
+	if more := len(names) - shown; more > 0 {
+		names = append(names[:shown], fmt.Sprintf("%d more", more))
+	}
+	text := "on PATH but closed, so that others of the same name may run instead of the programs there: " + strings.Join(names, ", ")
+	if flags := learn.Execute(p.Policy, closed).Typed(p.Policy); flags != "" {
+		text += ": " + flags
+	}
+	return text
 }
 
 // stillWritable returns one line about rules that have no effect: they give no right to write,

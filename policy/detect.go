@@ -18,8 +18,9 @@ import (
 //   - files in the working directory and, inside a git repository, in the
 //     directories above it up to the repository's root and directly below it.
 //
-// If a preset does not fit but its programs are on the search path, the part that lets
-// them run is returned, "NAME:tools": commands often start programs of other toolchains.
+// If a preset does not fit but its programs are on the search path, or a variable names
+// their directory, the part that lets them run is returned, "NAME:tools": commands often
+// start programs of other toolchains.
 //
 // Some programs, such as a compiler cache, are started by others unasked. If one is on the
 // search path, its preset is returned if writes says that the command may write something
@@ -50,6 +51,8 @@ func Detect(h Host, argv []string, writes bool) []Named {
 			by = file
 		case at >= 0:
 			name, by = p.Name+toolsOnly, search[at]+" on PATH"
+		case h.setVariable(p.Vars) != "":
+			name, by = p.Name+toolsOnly, "$"+h.setVariable(p.Vars)
 		default:
 			if at = slices.IndexFunc(p.Programs, onPATH); at < 0 {
 				continue
@@ -59,6 +62,16 @@ func Detect(h Host, argv []string, writes bool) []Named {
 		found = append(found, Named{Value: name, Origin: Origin{Source: "detected by " + by}})
 	}
 	return found
+}
+
+// setVariable returns the first of the variables that has an absolute path, or "".
+func (h *Host) setVariable(names []string) string {
+	for _, name := range names {
+		if path.IsAbs(h.Getenv(name)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // nearest returns the first of the files in the first directory that has one.

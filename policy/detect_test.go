@@ -101,6 +101,73 @@ func TestDetectTools(t *testing.T) {
 	}
 }
 
+// TestDetectEnvironments: a virtual environment outside the project is detected by its variable, or
+// by its file if it is on PATH.
+func TestDetectEnvironments(t *testing.T) {
+	h := diskHost(t)
+	h.write(t, "envs/one/pyvenv.cfg", "")
+	h.mkdirs(t, "envs/one/bin", "envs/two/bin", "project")
+	h.Dir = h.Home + "/project"
+	one, two := h.Home+"/envs/one", h.Home+"/envs/two"
+	for _, tt := range []struct{ env, open string }{
+		{"VIRTUAL_ENV=" + one, one},
+		{"CONDA_PREFIX=" + two, two},
+		{"PATH=" + one + "/bin:/usr/bin", one},
+		{"PATH=" + two + "/bin:/usr/bin", ""},
+		{"VIRTUAL_ENV=relative", ""},
+	} {
+		h := h
+		h.Env = []string{tt.env}
+		found := Detect(h, []string{"make"}, false)
+		at := slices.IndexFunc(found, func(n Named) bool { return n.Value == "python:tools" })
+		if (at >= 0) != (tt.open != "") {
+			t.Errorf("%s: %v", tt.env, found)
+		}
+		if at < 0 {
+			continue
+		}
+		p, err := Preset("python:tools")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bin := tt.open + "/bin"
+		if !r.Allowed(bin, Read|Exec).Allowed || r.Allowed(bin, Write).Allowed {
+			t.Errorf("%s: %v", tt.env, r.Paths)
+		}
+	}
+}
+
+// TestClosedPath: only what is not open as it is written is looked at.
+func TestClosedPath(t *testing.T) {
+	h := diskHost(t)
+	h.write(t, "t/sed", "")
+	if err := os.Chmod(h.Home+"/t/sed", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.Env = []string{"PATH=" + h.Home + "/t:/usr/local/bin:/usr/bin:relative:" + h.Home + "/none:" + h.Home + "/t/"}
+	r, err := Merge(Baseline("linux")).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ClosedPath(); !slices.Equal(got, []string{h.Home + "/t"}) {
+		t.Errorf("%q", got)
+	}
+	h.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/opt/x/bin"}
+	r, err = Merge(Baseline("linux")).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.host.Lstat = func(p string) (Stat, error) { t.Errorf("looked at %s", p); return Stat{}, os.ErrNotExist }
+	r.host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) { t.Errorf("read %s", p); return nil, nil }
+	if got := r.ClosedPath(); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestDetectLooksOnly checks that a hostile working directory can't make detection read a file:
 // FIFOs and devices are not touched.
 func TestDetectLooksOnly(t *testing.T) {

@@ -163,6 +163,8 @@ func (h *Host) lookup(name string) (string, error) {
 		value = h.Dir
 	case name == cacheVariable:
 		value = h.projectCache()
+	case name == venvVariable:
+		value = h.venv()
 	case name == "HOME" && value == "":
 		value = h.Home
 	}

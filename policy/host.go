@@ -25,6 +25,7 @@ type Host struct {
 	Home    string   // the user's home directory; "" if it is not known
 	TempDir string   // the session's private temporary directory; "" for none
 	Env     []string // the caller's environment, NAME=VALUE
+	Program string   // the file of this program itself; "" if it is not known
 
 	Lstat    func(path string) (Stat, error)                 // as lstat(2)
 	Readlink func(path string) (string, error)               // as readlink(2)
@@ -52,6 +53,7 @@ func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), ReadDir: files.List, ReadFile: ReadFile}
 	h.Lstat, h.Readlink = files.Lstat, os.Readlink
 	h.OS = ThisSystem()
+	h.Program, _ = os.Executable() // which Go's runtime knows already
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
 		h.Home = PasswdHome()
 	}

@@ -23,6 +23,7 @@ type PresetInfo struct {
 	Files       []string `json:"files"`    // files in the working directory or above that switch it on
 	Dirs        []string `json:"-"`        // a command found in one of these directories switches it on; on PATH, its tools
 	Programs    []string `json:"-"`        // programs that others start unasked: one on PATH switches it on, if anything may be written
+	Vars        []string `json:"-"`        // variables for a directory of its programs: one that is set switches on its tools
 
 	agent bool // a coding agent's
 }
@@ -34,7 +35,7 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 	table := tables.Presets
 	all := make([]PresetInfo, len(table))
 	for i, s := range table {
-		all[i] = PresetInfo{s.Name, s.Note, s.Key("commands"), s.Key("files"), s.Key("dirs"), s.Key("programs"), s.Key("agent") != nil}
+		all[i] = PresetInfo{s.Name, s.Note, s.Key("commands"), s.Key("files"), s.Key("dirs"), s.Key("programs"), s.Key("vars"), s.Key("agent") != nil}
 	}
 	return all
 })

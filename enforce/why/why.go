@@ -45,6 +45,8 @@ type Entry struct {
 	Harmless string          `json:"harmless,omitempty"` // why programs continue without it, or ""
 	NoHint   string          `json:"no_hint,omitempty"`  // why no rule is proposed, or ""
 	Secret   bool            `json:"secret"`             // it is about a secret, so there is no hint
+
+	instead string // another program that PATH leads to after this one
 }
 
 // New returns the report of a command that ended with a status.
@@ -182,6 +184,9 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
+	if e.instead = instead(r, &e); e.instead != "" {
+		e.Reason += "; " + r.Short(e.instead) + " comes next on PATH, and may have run instead"
+	}
 	if x.Unknown() {
 		e.By, e.Reason = "unknown", "neither the policy nor file permissions explain it: please report this"
 	}
@@ -197,6 +202,18 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	}
 	e.Paths = len(paths)
 	return e
+}
+
+// instead returns the program that execvp(3) goes on to when the one of an entry is refused, or "".
+func instead(r *policy.Resolved, e *Entry) string {
+	if e.Verb != "exec" || e.Errno != "EACCES" {
+		return ""
+	}
+	next := r.NextOnPATH(e.Path)
+	if next == "" || !r.Allowed(next, policy.Exec).Allowed {
+		return ""
+	}
+	return next
 }
 
 // apart reports whether a rename failed only because its ends are on different mounts.
@@ -217,7 +234,8 @@ func (r *Report) rank(failed bool) {
 		if e.ran() {
 			also = !found
 		}
-		if e.Cause = failed && e.Harmless == "" && (r.Causes == 0 || also); e.Cause {
+		e.Cause = failed && e.Harmless == "" && (r.Causes == 0 || also) || e.instead != ""
+		if e.Cause {
 			r.Causes++
 			found = found || e.Verb != "call"
 		}

@@ -238,6 +238,24 @@ func NewHint(key, value string, create bool) Hint {
 	return h
 }
 
+// Execute returns the flags that open directories of programs for reading and executing, without
+// those that may not be proposed. It asks for no presets, which would take long before a start.
+func Execute(r *policy.Resolved, dirs []string) (h Hint) {
+	p := newProposer(r, true)
+	for _, dir := range dirs {
+		n := Need{Path: dir, Access: policy.Read | policy.Exec, Dir: true}
+		if p.refuses(&n) != "" || !p.sensible(dir, n.Access, true) {
+			continue
+		}
+		one := (&Proposal{Need: n}).Hint(r)
+		if h.Policy != nil {
+			one = h.And(one)
+		}
+		h = one
+	}
+	return h
+}
+
 // And joins two hints that have a policy.
 func (h Hint) And(o Hint) Hint {
 	lost := slices.Compact([]string{h.GivesUp, o.GivesUp})
