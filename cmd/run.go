@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
@@ -69,7 +68,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	}
 	opts := o.options(c)
 	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
-	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
+	opts.Accept, opts.Warn, opts.Job = o.acceptor(a), a.warning, true
 	switch {
 	case o.dryRun:
 		return a.printPlan(c, opts, argv, "text")
@@ -82,9 +81,6 @@ func (o *runFlags) run(a *app, argv []string) error {
 			return err
 		}
 		return exit(out)
-	}
-	if opts.Explain || opts.Keep { // two goroutines then wait in blocking calls
-		opts.Begun = func(word *uint32) { quiet.Resume(); quiet.Begun(word) }
 	}
 	o.warnOfLate(a, argv)
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)

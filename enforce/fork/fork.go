@@ -82,11 +82,6 @@ type Command struct {
 	// error. In the Process only KeeperPid (on macOS, Pid) is set.
 	Commit []func(*Process) error
 
-	// Begun, if set, gets a word that is 0 until execve(2) of the command is called, for a
-	// caller that may die while it waits for Start. At the end of Start it gets another word,
-	// which is 1, or nil if the command was not started. Linux only.
-	Begun func(*uint32)
-
 	// Cleanup runs in the caller when Start returns, with or without an error. It closes what
 	// the Steps needed.
 	Cleanup []func()

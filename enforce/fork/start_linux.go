@@ -15,7 +15,7 @@ import (
 // waits until execve(2) succeeded or a step failed. A report in shared memory says what failed.
 
 // start forks and waits until the command was executed or something failed.
-func start(c *Command) (p *Process, err error) {
+func start(c *Command) (*Process, error) {
 	if c.Keeper == nil {
 		c.Keeper = &Keeper{}
 	}
@@ -24,17 +24,8 @@ func start(c *Command) (p *Process, err error) {
 		return nil, err
 	}
 	defer j.release()
-	if c.Begun != nil {
-		c.Begun(&j.mem.report.begun)
-		defer func() {
-			var ran *uint32
-			if err == nil {
-				ran = new(uint32(1))
-			}
-			c.Begun(ran)
-		}()
-	}
-	if p, err = j.fork(c); err != nil {
+	p, err := j.fork(c)
+	if err != nil {
 		return nil, err
 	}
 	if err = c.commit(p); err == nil {

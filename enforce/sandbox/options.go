@@ -102,10 +102,6 @@ type Options struct {
 	// although the command may do it.
 	Model *enforce.Plan
 
-	// Begun, if set, gets a word that is not 0 once the command may have begun to run:
-	// see fork.Command.
-	Begun func(*uint32)
-
 	// InPlace tells Plan that the command is to replace this process (Exec).
 	InPlace bool
 }

@@ -163,7 +163,7 @@ func (c *Command) start() error {
 	// used up the user's share of it (max_user_watches). The runtime ends a program that gets no
 	// poller, and zsbx would not report what the command changed.
 	time.AfterFunc(time.Hour, func() {}).Stop()
-	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
+	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir}
 	cmd.Limit = fork.Limit{Time: time.Duration(c.limits.Timeout.Value), Kill: c.o.KillAfter}
 	if err = c.launch(cmd); err != nil {
 		return c.explainStart(err, file)

@@ -1,6 +1,0 @@
-//go:build !linux || !(amd64 || arm64)
-
-package quiet
-
-func Begun(*uint32) {}
-func Resume()       {}
