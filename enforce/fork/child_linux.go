@@ -113,6 +113,14 @@ func (j *image) fail(stage, index uint32, errno int) bool {
 	return false
 }
 
+// kernelAction is the kernel's struct sigaction, for rt_sigaction(2).
+type kernelAction struct {
+	handler, flags, restorer uintptr
+	mask                     uint64
+}
+
+const sigIgnore = 1 // SIG_IGN
+
 // dropHandlers resets the signal handlers, which must not run in the new process before
 // execve(2) resets them. Ignored signals stay ignored. clone3(2) has a flag for this, but many
 // containers refuse clone3(2).

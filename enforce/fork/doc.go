@@ -15,5 +15,5 @@
 //
 // The package knows nothing of Landlock, seccomp or sessions on disk. It does not search PATH.
 // It sets no limits, but it restores the limit of open files, which Go's runtime raises. It
-// passes on only the signals of Command.Forward.
+// handles no signals of the caller.
 package fork

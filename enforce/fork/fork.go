@@ -104,13 +104,6 @@ type Command struct {
 	// stopped or blocked. On macOS a goroutine of the caller does. Exec ignores it.
 	Limit Limit
 
-	// Forward are signals that this process passes on to the command instead of handling them,
-	// from the command's start until Process.Close. Ignored signals stay ignored. SIGINT and
-	// SIGQUIT from the keyboard are not passed on, since the terminal also sends them to the
-	// command, unless that has its own terminal (Terminal). Only one command at a time can have
-	// Forward. It needs CanForward; see Process.Forwarding.
-	Forward []syscall.Signal
-
 	// Terminal gives the command its own terminal session, with Files[0] as controlling
 	// terminal.
 	Terminal bool
@@ -189,7 +182,7 @@ func Start(c *Command) (*Process, error) {
 // Exec replaces the calling process by the command, which keeps its pid. It returns only if
 // that fails. Before and Steps are made in a separate thread, which ends with Exec. So the
 // caller is unchanged after a failure, except for its working directory, its descriptors 0 to 2
-// and what the Steps did to the whole process. Keeper, Limit and Forward have no effect.
+// and what the Steps did to the whole process. Keeper and Limit have no effect.
 //
 // On macOS c needs a Sandbox, without Steps. It confines the caller from then on, even after a
 // failure.

@@ -178,7 +178,7 @@ func TestSendIsBounded(t *testing.T) {
 	}()
 	_ = syscall.Kill(p.KeeperPid, syscall.SIGSTOP)
 	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
-		if err := p.Signal(syscall.SIGURG); err != nil {
+		if err := p.send(message{msgSignal, uint32(syscall.SIGURG)}); err != nil {
 			if !errors.Is(err, unix.EAGAIN) {
 				t.Error(err)
 			}
@@ -186,6 +186,18 @@ func TestSendIsBounded(t *testing.T) {
 		}
 	}
 	t.Error("no end of messages for a stopped keeper")
+}
+
+// TestSignalWakes: a signal for the command reaches it although the keeper was stopped.
+func TestSignalWakes(t *testing.T) {
+	p := limited(t, &Keeper{}, Limit{}, "sleep 1000")
+	stopAndSee(t, p.KeeperPid)
+	if err := p.Signal(syscall.SIGUSR1); err != nil {
+		t.Error(err)
+	}
+	if ws, _ := finish(t, p); ws.Signal() != syscall.SIGUSR1 {
+		t.Errorf("the command ended with %v", ws)
+	}
 }
 
 // TestStartIsBounded: a keeper that was stopped before the command runs is woken. If that does

@@ -57,13 +57,14 @@ type Process struct {
 	limit Limit
 	began time.Time // when the command began, for limit
 
-	forwarding bool // the caller's signals are passed on to the command
-
 	beside int          // what Next watches besides the keeper
 	ready  func(r bool) // nil for none
 
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
+
+	waking sync.Mutex // guards what follows
+	spared bool       // the keeper gets no signals any more
 
 	// On macOS:
 	gone bool        // the command was reaped
@@ -75,8 +76,7 @@ type Process struct {
 // after Exited and is only about the command itself. If the keeper vanished, Next returns
 // ErrKeeperLost. It returns os.ErrDeadlineExceeded if the keeper should have reported the end
 // long ago, because of Limit or after the command's end. Then the keeper is stopped, or
-// something can't be killed, and signals are no longer passed on. Only one goroutine at a time
-// may call Next. The other methods may be called meanwhile.
+// something can't be killed. Only one goroutine at a time may call Next. The other methods may be called meanwhile.
 func (p *Process) Next() (Event, error) {
 	switch {
 	case p.ended:
@@ -101,10 +101,13 @@ func (p *Process) Beside(fd int, ready func(readable bool)) {
 }
 
 // Signal sends sig to the command, and never to another process: after the
-// command's end it does nothing or returns os.ErrProcessDone.
+// command's end it does nothing or returns os.ErrProcessDone. It wakes a keeper
+// that was stopped.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if p.KeeperPid != 0 {
-		return p.send(message{msgSignal, uint32(sig)})
+		err := p.send(message{msgSignal, uint32(sig)})
+		p.wakeKeeper()
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,17 +124,6 @@ func (p *Process) Kill() error {
 		return p.Signal(syscall.SIGKILL)
 	}
 	return p.send(message{kind: msgKill})
-}
-
-// Forwarding reports whether the signals of Command.Forward are passed on.
-func (p *Process) Forwarding() bool { return p.forwarding }
-
-// EndForward lets the caller handle the signals of Command.Forward itself again, including
-// those that came but were not passed on.
-func (p *Process) EndForward() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.endForward(false)
 }
 
 // Over reports whether the keeper, or without one the command, is gone, so that there is

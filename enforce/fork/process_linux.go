@@ -64,9 +64,6 @@ func (p *Process) heard() bool {
 	default:
 		return p.ready == nil || p.polled(unix.POLLIN, -1) // a read waits as well
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.endForward(true)
 	return false
 }
 
@@ -165,6 +162,22 @@ func patiently(call func() error) error {
 	}
 }
 
+// wakeKeeper continues a keeper that was stopped.
+func (p *Process) wakeKeeper() {
+	p.waking.Lock()
+	defer p.waking.Unlock()
+	if !p.spared {
+		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
+	}
+}
+
+// spareKeeper stops wakeKeeper from signalling the keeper, since its pid is about to be free.
+func (p *Process) spareKeeper() {
+	p.waking.Lock()
+	defer p.waking.Unlock()
+	p.spared = true
+}
+
 // collectKeeper reaps the keeper after its last message. The keeper's end closes the
 // connection. If it does not end, it was stopped, and is left to init.
 func (p *Process) collectKeeper() {
@@ -187,7 +200,6 @@ func (p *Process) close() error {
 	if p.conn < 0 {
 		return nil
 	}
-	p.endForward(true)
 	if p.ended {
 		p.collectKeeper() // in a container there may be no init to reap it
 	}

@@ -30,26 +30,3 @@ child:
 	XORPS	X15, X15
 	CALL	R9
 	INT	$3
-
-// The kernel calls handler with the C calling convention, on the signal stack: signal in
-// DI, siginfo_t in SI (sigaction(2)). It may change any register. It calls Go as Go
-// does (ABIInternal).
-TEXT handler<>(SB),NOSPLIT|NOFRAME,$0
-	SUBQ	$24, SP // where passOn may keep its arguments
-	MOVQ	DI, AX
-	MOVQ	SI, BX
-	XORPS	X15, X15
-	MOVQ	·passOnPC(SB), CX
-	CALL	CX
-	ADDQ	$24, SP
-	RET
-
-TEXT signalReturn<>(SB),NOSPLIT|NOFRAME,$0
-	MOVL	$15, AX // SYS_rt_sigreturn
-	SYSCALL
-	INT	$3
-
-DATA ·handlerPC+0(SB)/8, $handler<>(SB)
-GLOBL ·handlerPC(SB), NOPTR, $8
-DATA ·returnPC+0(SB)/8, $signalReturn<>(SB)
-GLOBL ·returnPC(SB), NOPTR, $8

@@ -26,25 +26,3 @@ child:
 	MOVD	R10, R1
 	CALL	(R11)
 	BRK
-
-// The kernel calls handler with the C calling convention, on the signal stack: signal in
-// R0, siginfo_t in R1 (sigaction(2)). It may change any register. It calls Go as Go
-// does (ABIInternal), which has arguments in the same registers.
-TEXT handler<>(SB),NOSPLIT|NOFRAME,$0
-	SUB	$48, RSP // where passOn may keep its arguments, and the return address
-	MOVD	R30, 32(RSP)
-	MOVD	·passOnPC(SB), R2
-	CALL	(R2)
-	MOVD	32(RSP), R30
-	ADD	$48, RSP
-	RET
-
-TEXT signalReturn<>(SB),NOSPLIT|NOFRAME,$0
-	MOVD	$139, R8 // SYS_rt_sigreturn
-	SVC
-	BRK
-
-DATA ·handlerPC+0(SB)/8, $handler<>(SB)
-GLOBL ·handlerPC(SB), NOPTR, $8
-DATA ·returnPC+0(SB)/8, $signalReturn<>(SB)
-GLOBL ·returnPC(SB), NOPTR, $8

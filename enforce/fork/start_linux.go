@@ -65,15 +65,12 @@ func (j *image) fork(c *Command) (*Process, error) {
 	return &Process{conn: pair[1], limit: c.Limit, KeeperPid: pid, keep: c.Keeper.Keep}, nil
 }
 
-// startTime is how long signals to this process are kept for a command that is being started.
-// After that this process handles them itself.
+// startTime is how long a keeper may take to start the command before it counts as stopped by
+// somebody outside, and is woken.
 const startTime = time.Second
 
 // release tells the keeper to start the command, and waits for an answer.
 func (p *Process) release(c *Command) error {
-	if err := p.forward(c.Forward, c.Terminal); err != nil {
-		return err
-	}
 	switch err := p.send(message{kind: msgGo}); err {
 	case nil:
 	case os.ErrProcessDone:
@@ -86,7 +83,6 @@ func (p *Process) release(c *Command) error {
 	}
 	// The command's file system hangs, or the keeper was stopped.
 	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-	p.endForward(true)
 	wait := time.Duration(-1)
 	if c.Limit.Time > 0 {
 		wait = c.Limit.Time
@@ -95,7 +91,7 @@ func (p *Process) release(c *Command) error {
 		p.stuck = true
 		return fmt.Errorf("the command could not be started within %s", c.Limit.Time)
 	}
-	return p.forward(c.Forward, c.Terminal)
+	return nil
 }
 
 // confirm finds out whether the command was executed. The keeper says so, or the report in

@@ -25,8 +25,9 @@ type Command struct {
 	began time.Time
 
 	files   *stdio.Files
-	relay   *stdio.Relay // nil without Options.TTY
-	signals <-chan os.Signal
+	relay   *stdio.Relay   // nil without Options.TTY
+	signals chan os.Signal // nil unless this process receives signals for the command
+	pass    *passing
 	broker  *enforce.Mediator
 	served  chan struct{} // closed when the broker is done
 	before  *enforce.Snapshot
@@ -122,6 +123,8 @@ func Exec(p *policy.Policy, o Options) error {
 
 // giveUp undoes what was begun for a command that was not started.
 func (c *Command) giveUp() {
+	c.endPassing()
+	c.deaf()
 	if c.s != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
@@ -155,9 +158,6 @@ func (c *Command) start() error {
 	}
 	if err := c.standardIO(); err != nil {
 		return err
-	}
-	if c.o.Job && !c.o.InPlace && (!fork.CanForward || InBackground()) {
-		c.signals = listen()
 	}
 	// This timer makes Go's runtime start its poller (epoll(7)) now. Later the command may have
 	// used up the user's share of it (max_user_watches). The runtime ends a program that gets no
@@ -227,7 +227,10 @@ func (c *Command) launch(cmd *fork.Command) error {
 // try starts a command under the current plan.
 func (c *Command) try(cmd fork.Command) error {
 	if c.o.Job && !c.o.InPlace {
-		cmd.Forward = forwarded()
+		cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
+			c.listen()
+			return nil
+		})
 	}
 	switch {
 	case c.relay != nil:
@@ -251,9 +254,7 @@ func (c *Command) try(cmd fork.Command) error {
 // begin starts copying input and output, once the command runs.
 func (c *Command) begin() {
 	c.began = time.Now()
-	if c.o.Job && c.signals == nil && !c.s.Forwarding() {
-		c.signals = listen()
-	}
+	c.passEarly()
 	c.files.CloseCommand()
 	c.files.Begin(c.o.Job)
 	c.trouble = c.relay.Begin(c.s, &c.exited)

@@ -61,8 +61,11 @@ func (c *Command) Wait() (Result, error) {
 	var r Result
 	if c.emptied {
 		c.clearUp(&r) // while the keeper ends, for which close waits
+	} else {
+		c.deaf() // it may take long
 	}
 	report, closeErr := c.close()
+	c.deaf()
 	c.answer(false)
 	c.files.Close()
 	c.relay.Close()
@@ -101,20 +104,7 @@ func (c *Command) leaveTemp(kept bool) {
 // follow handles what happens until the command has ended. The error says why it is
 // not known how.
 func (c *Command) follow() (lost error) {
-	if c.signals != nil {
-		over := make(chan struct{})
-		defer func() { over <- struct{}{} }() // from here on lastOutput reads the signals
-		go func() {
-			for {
-				select {
-				case <-over:
-					return
-				case s := <-c.signals:
-					c.forward(s.(syscall.Signal))
-				}
-			}
-		}()
-	}
+	defer c.endPassing()
 	for done := false; !done; {
 		done, lost = c.event(c.s.Next())
 	}
@@ -243,58 +233,4 @@ func (c *Command) stop() {
 	if stopped {
 		_ = c.s.Signal(syscall.SIGCONT)
 	}
-}
-
-// forwarded are the signals that are passed on to the command. Those that stop
-// and continue are not: the terminal sends them to all of its foreground
-// process group, to which the command belongs.
-func forwarded() []syscall.Signal {
-	return []syscall.Signal{
-		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
-	}
-}
-
-// listen starts to receive the signals to be passed on, except those that this
-// process's caller had it ignore. It is for where package fork can't pass them on by
-// itself. It is called before the command is started: this process must not die of
-// a signal that the command handles.
-func listen() <-chan os.Signal {
-	signals := make(chan os.Signal, 16)
-	var wanted []os.Signal
-	for _, s := range forwarded() {
-		if !signal.Ignored(s) {
-			wanted = append(wanted, s)
-		}
-	}
-	if len(wanted) > 0 { // without any, Notify would take all
-		signal.Notify(signals, wanted...)
-	}
-	return signals
-}
-
-// deaf ends that: a signal that comes now is for this process, which has little left
-// to do. In the background it is left to Leave: the front passes on signals that both
-// have received, and one may come late.
-func (c *Command) deaf() {
-	if c.signals != nil && !InBackground() {
-		reset()
-	}
-}
-
-// reset gives the signals that were passed on their default action.
-func reset() {
-	for _, s := range forwarded() {
-		signal.Reset(s)
-	}
-}
-
-// forward passes a signal on. SIGINT and SIGQUIT from the keyboard have already reached
-// the command, which must not see them twice.
-func (c *Command) forward(s syscall.Signal) {
-	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && job.InForeground() {
-		return
-	}
-	c.passed.Store(int32(s))
-	_ = c.s.Signal(s)
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"syscall"
@@ -24,10 +23,6 @@ func (c *Command) lastOutput() error {
 		return nil
 	}
 	c.relay.Restore() // so that the keyboard can end the wait
-	if c.o.Job && c.signals == nil {
-		c.signals = listen() // first, or a signal that comes in between ends this process
-		c.s.EndForward()
-	}
 	defer c.deaf()
 	rush := time.Now().Add(rushTime)
 	late := c.late(rush)
@@ -46,7 +41,7 @@ func (c *Command) lastOutput() error {
 // late, if that is not zero, there is none. After a signal there is time until rush.
 func (c *Command) arrived(p *stdio.Pump, rush, late time.Time) (bool, error) {
 	for {
-		if endBy(c.passedOn()) != nil { // perhaps it came just before EndForward, and is counted only now
+		if endBy(c.passedOn()) != nil {
 			late = rush
 		}
 		before := p.Moved.Load()
@@ -108,7 +103,7 @@ func (c *Command) outputLate() error {
 
 // passedOn returns the last signal that was passed on to the command, or 0.
 func (c *Command) passedOn() syscall.Signal {
-	return cmp.Or(c.s.Forwarded(), syscall.Signal(c.passed.Load()))
+	return syscall.Signal(c.passed.Load())
 }
 
 // endBy returns the error for a signal that came while output was waiting, or nil for one
