@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -111,7 +110,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		return c, nil
 	}
 	var err error
-	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR"), filepath.Join(c.host.StateHome(), "zsbx")); err != nil {
+	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR")); err != nil {
 		return nil, &Error{Code: CodeFailed, Hint: "export TMPDIR=$(mktemp -d /var/tmp/zsbx.XXXXXX)\n--shared-tmp", Err: err}
 	}
 	c.host.TempDir = c.temp.Path()

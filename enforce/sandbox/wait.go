@@ -46,7 +46,6 @@ func (c *Command) Wait() (Result, error) {
 	if c.trouble != nil {
 		c.warn(Warning{Text: c.trouble.Error()})
 	}
-	c.temp.Ahead()
 	lost := c.follow()
 	if c.o.Keep {
 		c.answer(true) // Next is not called any more, which would say when
@@ -93,7 +92,7 @@ func (c *Command) clearUp(r *Result) {
 // leaveTemp removes the private temporary directory, unless background processes may
 // still need it.
 func (c *Command) leaveTemp(kept bool) {
-	if kept || c.emptied && c.temp.LayAside() {
+	if kept {
 		return
 	}
 	if err := c.temp.Remove(); err != nil {

@@ -20,10 +20,7 @@ import (
 )
 
 // Dir is the private temporary directory of a run. A nil Dir is none.
-type Dir struct {
-	path  string
-	store string // where Ahead makes directories
-}
+type Dir struct{ path string }
 
 // Path is the directory's name, without symbolic links; "" for none.
 func (d *Dir) Path() string {
@@ -43,16 +40,12 @@ func (d *Dir) Remove() error {
 
 // Make makes the private temporary directory of a run, with the directory "run" in
 // it for XDG_RUNTIME_DIR, and on macOS the one for caches that belongs to it. They
-// have mode 0700. tmpdir is the caller's TMPDIR. Ahead makes directories in store, which
-// no command may write.
-func Make(tmpdir, store string) (*Dir, error) {
-	if !filepath.IsAbs(store) || safepath.OnlyMine(store) != nil { // there is no home directory, or it is another user's
-		store = os.DevNull
-	}
+// have mode 0700. tmpdir is the caller's TMPDIR.
+func Make(tmpdir string) (*Dir, error) {
 	var d *Dir
 	err := error(nil)
 	for _, parent := range tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp()) {
-		if d, err = makeIn(parent, store); err == nil {
+		if d, err = makeIn(parent); err == nil {
 			return d, nil
 		}
 	}
@@ -60,18 +53,13 @@ func Make(tmpdir, store string) (*Dir, error) {
 }
 
 // makeIn makes a private temporary directory in parent.
-func makeIn(parent, store string) (*Dir, error) {
-	made, err := takeNext(parent, store)
-	if err != nil {
-		made, err = os.MkdirTemp(parent, "zsbx-")
-	}
+func makeIn(parent string) (*Dir, error) {
+	made, err := os.MkdirTemp(parent, "zsbx-")
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{store: store}
-	if err = os.Mkdir(filepath.Join(made, "run"), 0o700); errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
+	d := &Dir{}
+	err = os.Mkdir(filepath.Join(made, "run"), 0o700)
 	if err == nil {
 		d.path, err = filepath.EvalSymlinks(made)
 	}
@@ -210,19 +198,16 @@ func isTempName(name string) bool {
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// openUsersDir opens a directory that only the user can access, but not through a link.
-// Package os would add it to epoll(7).
-func openUsersDir(name string) (int, error) {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
+// removeEmpty removes a temporary directory that has at most an empty "run" in it.
+func removeEmpty(dir string) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || !usersAlone(&st) {
-		unix.Close(fd)
-		return -1, unix.EPERM
+	if unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // a command may have put a link there
+		_ = unix.Rmdir(filepath.Join(dir, "run"))
 	}
-	return fd, nil
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
 }
 
 // usersAlone reports whether this is a directory that only the user can access.

@@ -33,34 +33,6 @@ func TestTempParents(t *testing.T) {
 	}
 }
 
-// TestOpenUsersDir: a directory that others can access is not opened.
-func TestOpenUsersDir(t *testing.T) {
-	base := t.TempDir()
-	own := filepath.Join(base, "own")
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, make := range map[string]func(string) error{
-		"open":   func(n string) error { return errors.Join(os.Mkdir(n, 0o700), os.Chmod(n, 0o770)) },
-		"a link": func(n string) error { return os.Symlink(own, n) },
-		"a file": func(n string) error { return os.WriteFile(n, nil, 0o700) },
-	} {
-		n := filepath.Join(base, name)
-		if err := make(n); err != nil {
-			t.Fatal(err)
-		}
-		if fd, err := openUsersDir(n); err == nil {
-			unix.Close(fd)
-			t.Errorf("%s was taken for the user's own", name)
-		}
-	}
-	fd, err := openUsersDir(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(fd)
-}
-
 // TestRemove: removing follows no link, and is not stopped by modes.
 func TestRemove(t *testing.T) {
 	outside := t.TempDir()
@@ -68,7 +40,7 @@ func TestRemove(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made, err := Make("/no/such/directory", "")
+	made, err := Make("/no/such/directory")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +106,7 @@ func TestRemoveLink(t *testing.T) {
 
 // TestRemoveDeep: a command makes more levels of directories than files can be open.
 func TestRemoveDeep(t *testing.T) {
-	made, err := Make("/no/such/directory", "")
+	made, err := Make("/no/such/directory")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,4 +134,14 @@ func TestRemoveDeep(t *testing.T) {
 	if !errors.Is(control, unix.EMFILE) {
 		t.Error("control:", control)
 	}
+}
+
+// shortDir returns a directory whose name leaves room for the names of sockets.
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/tmp", "tempdir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
