@@ -26,7 +26,7 @@ func newPs(a *app) *cobra.Command {
 
 // openStore opens the store for commands that list and end sessions. They must work even
 // if a session has used up the user's share of epoll(7), which Go's timers need: see
-// track.Within. Go's runtime returns memory by a timer from the first garbage collection
+// track.WithTimeout. Go's runtime returns memory by a timer from the first garbage collection
 // on, so there is none below 64 MiB.
 func openStore() (*track.Store, error) {
 	debug.SetGCPercent(-1)

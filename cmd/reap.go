@@ -110,7 +110,9 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 		i, err := st.Get(id)
 		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Record.Tracker, Survivors: i.Procs}, err
 	}
-	r, err := sandbox.Reap(track.Within(context.Background(), o.wait), st, id)
+	ctx, cancel := track.WithTimeout(context.Background(), o.wait)
+	defer cancel()
+	r, err := sandbox.Reap(ctx, st, id)
 	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
@@ -50,27 +49,6 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 		err = f.forget(&r)
 	}
 	return r, err
-}
-
-// Within returns a context for Reap with a time limit. Err reports when it is over; Done does
-// not. Other contexts use a timer, for which Go's runtime needs epoll(7). If a session has used
-// up what its user may have of that, the runtime would end the program.
-func Within(ctx context.Context, d time.Duration) context.Context {
-	return &within{ctx, time.Now().Add(d)}
-}
-
-type within struct {
-	context.Context
-	end time.Time
-}
-
-func (w *within) Deadline() (time.Time, bool) { return w.end, true }
-
-func (w *within) Err() error {
-	if time.Now().After(w.end) {
-		return context.DeadlineExceeded
-	}
-	return w.Context.Err()
 }
 
 // proveEmpty records in the report that the keeper said that nothing is left.

@@ -40,6 +40,11 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	return nil
 }
 
+// WithTimeout is context.WithTimeout, which is different on Linux.
+func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
 func (f *found) cleanup() error { return nil }
 
 // There are no keepers on macOS, so findKeeper and orphans find nothing.

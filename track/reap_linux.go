@@ -64,6 +64,25 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 // helpTime is how long a keeper gets to end its session before walk helps.
 const helpTime = 5 * time.Second
 
+// forEver is longer than anybody waits.
+const forEver = 1 << 61 * time.Nanosecond
+
+// WithTimeout is context.WithTimeout without a timer of Go's, for which the runtime needs
+// epoll(7). If a session has used up what its user may have of that, the runtime would end the
+// program, and the session could not be ended. The context has no Deadline. It ends up to 50 ms
+// late, as context.Canceled.
+func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	end := time.Now().Add(d)
+	go func() {
+		for ctx.Err() == nil && time.Now().Before(end) {
+			proc.Pause(min(d, 50*time.Millisecond))
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
 // askKeeper tells the keeper to end its session, and waits for its word. over says that nothing
 // else needs to be done.
 func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over bool, _ error) {
@@ -92,10 +111,10 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	}
 	// A keeper without a domain looks for processes in /proc. Those that it can't open, for
 	// lack of memory or descriptors, are killed from here. The keeper still counts them.
-	ended := k.Wait(Within(ctx, helpTime))
+	ended := k.Wait(ctx, helpTime)
 	if !ended {
 		_ = f.walk(ctx, &Report{})
-		ended = k.Wait(ctx)
+		ended = k.Wait(ctx, forEver)
 	}
 	f.listen()
 	switch {

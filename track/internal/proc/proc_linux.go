@@ -144,18 +144,19 @@ func (h *Handle) ended(wait int) bool {
 	return n > 0
 }
 
-// Pause is time.Sleep without a Go timer: see track.Within.
+// Pause is time.Sleep without a timer of Go's: see track.WithTimeout.
 func Pause(d time.Duration) {
 	left := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&left, nil)
 }
 
-// Wait waits until the process has ended or ctx is done. It reports whether the process has
-// ended.
-func (h *Handle) Wait(ctx context.Context) bool {
-	const slice = 50 // milliseconds in which to look at ctx
+// Wait waits until the process has ended, ctx is done or d is over. It reports whether the
+// process has ended.
+func (h *Handle) Wait(ctx context.Context, d time.Duration) bool {
+	const slice = 50 // milliseconds in which to look at the time and at ctx
+	end := time.Now().Add(d)
 	for !h.ended(slice) {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || time.Now().After(end) {
 			return false
 		}
 	}
