@@ -18,14 +18,17 @@ import (
 
 // refuseCalls makes system calls of this process fail with EPERM, as the filter
 // of a container does.
-func refuseCalls(numbers ...uint32) error {
+func refuseCalls(numbers ...uint32) error { return failCalls(unix.EPERM, numbers...) }
+
+// failCalls makes system calls of this process fail.
+func failCalls(with unix.Errno, numbers ...uint32) error {
 	const load, jumpEqual, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{{Code: load}}
 	for i, nr := range numbers {
 		filter = append(filter, unix.SockFilter{Code: jumpEqual, Jt: uint8(len(numbers) - i), K: nr})
 	}
 	filter = append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
+		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(with)})
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	return then(func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, func() error {
 		return raw(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
@@ -150,6 +153,34 @@ func refusedCall(a []string) error {
 		ev, err := p.Next()
 		if err != nil || ev.Kind == fork.Exited {
 			return err
+		}
+	}
+}
+
+// probeFailing returns what Probe says if a system call fails. ENOTUNIQ means that it has no error.
+func probeFailing(a []string) error {
+	if err := failCalls(unix.Errno(num(a[1])), uint32(num(a[0]))); err != nil {
+		return err
+	}
+	if caps := enforce.Probe(); caps.Err != nil {
+		return caps.Err
+	}
+	return unix.ENOTUNIQ
+}
+
+// TestProbeFailing: an error that is no answer is an error, not a gap.
+func TestProbeFailing(t *testing.T) {
+	p := newPlace(t)
+	for _, call := range []int{unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_SECCOMP, unix.SYS_PIDFD_GETFD, unix.SYS_PRCTL, unix.SYS_CAPGET} {
+		for errno, want := range map[unix.Errno]unixErrno{
+			unix.EIO: unix.EIO, unix.EMFILE: unix.EMFILE, unix.ENXIO: unix.ENXIO, unix.EPERM: unix.ENOTUNIQ, unix.ENOSYS: unix.ENOTUNIQ,
+		} {
+			if call == unix.SYS_CAPGET {
+				want = errno
+			}
+			if got := p.try(t, nil, "probe-failing", fmt.Sprint(call), fmt.Sprint(int(errno))); got != want {
+				t.Errorf("system call %d fails with %v: %v, want %v", call, errno, got, want)
+			}
 		}
 	}
 }

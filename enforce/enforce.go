@@ -20,8 +20,8 @@ import (
 type Caps struct {
 	OS string // "linux" or "macos"
 
-	// Err is a shortage that kept Probe from finding out (fork.ShortageOf). All else is then
-	// unknown. A plan made with it confines no command, since Confine returns this error.
+	// Err is what kept Probe from finding out: a shortage (fork.ShortageOf), or an error that is no
+	// answer. All else is then unknown. A plan made with it confines no command, since Confine returns this error.
 	Err error
 
 	Landlock       int    // ABI version; 0 if the system calls are missing or refused

@@ -47,7 +47,7 @@ func TestPlanUnderShortage(t *testing.T) {
 func TestShortageIsNoRefusal(t *testing.T) {
 	p := &Plan{Mounts: &mounts.Plan{}}
 	steps := []fork.Tag{mounts.TagUnshare, mounts.TagSetup, mounts.TagOpen, mounts.TagIPC, mounts.TagCover}
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR} {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR, syscall.EIO} {
 		for _, step := range steps {
 			err := &fork.StepError{Stage: "before", Tag: step, Errno: errno}
 			if _, refused := p.Refused(err); refused {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -20,12 +21,13 @@ import (
 
 // This file asks the machine what it can do. Each question is the system call itself, with
 // arguments that change nothing, since version numbers and files of /sys say little about a
-// container. A refusal becomes a reason in Caps. A shortage is no answer and becomes Caps.Err.
+// container. A refusal becomes a reason in Caps. A shortage or an unexpected error is no answer and
+// becomes Caps.Err.
 
 // Probe asks the kernel what it can enforce. It takes a few microseconds and changes nothing.
 // Package selftest proves that promises are kept, and the start of a command fails if the
-// kernel refuses a layer. If this machine is too short of resources to be asked, Caps.Err says
-// so.
+// kernel refuses a layer. If the kernel gives no answer, since this machine is short of resources or
+// for an unexpected error, Caps.Err says so.
 //
 // Probe assumes that there can be a mount namespace unless there is a sign against it; see
 // ProbeNamespaces.
@@ -59,7 +61,7 @@ func (a *asker) privileges(c *Caps) {
 	}
 }
 
-// asker asks the kernel. A shortage is no answer: err is the first such error.
+// asker asks the kernel. err is the first error that is no answer.
 type asker struct {
 	err        error
 	supervised bool // a filter of another program has a listener
@@ -76,11 +78,21 @@ func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno 
 	return r, errno
 }
 
-// note keeps the first error that is a shortage.
-func (a *asker) note(doing string, err error) {
-	if err != unix.Errno(0) && fork.ShortageOf(err) != nil && a.err == nil {
-		a.err = fmt.Errorf("finding out what this machine can enforce: %s: %w", doing, err)
+// answers are the errors with which a kernel or a filter says that it won't do something, and
+// those that the questions provoke: EBADF for descriptor -1, EBUSY for a second listener. After
+// any other error it is unknown what can be done.
+var answers = []unix.Errno{0, unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EBADF, unix.EBUSY}
+
+// note keeps a system call's error if it is no answer.
+func (a *asker) note(call string, errno unix.Errno) {
+	if !slices.Contains(answers, errno) {
+		a.fail(call, errno)
 	}
+}
+
+// fail keeps the first error.
+func (a *asker) fail(doing string, err error) {
+	a.err = cmp.Or(a.err, fmt.Errorf("finding out what this machine can enforce: %s: %w", doing, err))
 }
 
 // refusal explains the error of a system call that a kernel may lack.
@@ -120,7 +132,7 @@ func (a *asker) permitted() uint64 {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
-		a.err = cmp.Or(a.err, fmt.Errorf("finding out what this machine can enforce: capget(2): %w", err))
+		a.fail("capget(2)", err)
 		return 0
 	}
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted)
@@ -247,10 +259,13 @@ func lateHint(errno unix.Errno) string {
 // readSmall returns the first line of a small file of procfs, or "" if it can't be read.
 func readSmall(file string) string { return (&asker{}).read(file) }
 
-// read is readSmall, and also notes a shortage.
+// read is readSmall, and also keeps an error that leaves unknown what the file says. Most kernels
+// lack some of these files.
 func (a *asker) read(file string) string {
 	text, err := files.ReadInto(file, make([]byte, 64))
-	a.note(file, err)
+	if errors.Is(err, unix.EIO) || fork.ShortageOf(err) != nil {
+		a.fail(file, err)
+	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line
 }

@@ -13,14 +13,14 @@ import (
 
 // Refused returns this machine's capabilities without the namespace that the kernel or a
 // security module refused, if that is why a command could not be started. A plan made with them
-// does not use the namespace, and has the gaps.
+// does not use the namespace, and has the gaps. A shortage and EIO are no refusals.
 func (p *Plan) Refused(err error) (Caps, bool) {
 	if p == nil {
 		return Caps{}, false
 	}
 	se, ok := errors.AsType[*fork.StepError](err)
 	caps := p.Caps
-	if p.Mounts == nil || !ok || isShortage(se) {
+	if p.Mounts == nil || !ok || se.Errno == syscall.EIO || isShortage(se) {
 		return caps, false
 	}
 	why := noNamespace(se)
