@@ -96,6 +96,10 @@ func (p *Plan) Warnings(argv []string) policy.Errors {
 	add(p.Policy.Spared(!open), "")
 	add(p.Policy.ClosedTo(argv), "")
 	add(p.closedPath(), "")
+	if apart := p.Policy.Apart(); apart.Dir != "" {
+		hint, _ := learn.Ask(p.Policy, learn.Need{Path: apart.Dir, Access: apart.Access, Dir: true})
+		add(apart.Text, hint.Typed(p.Policy))
+	}
 	return all
 }
 

@@ -9,13 +9,24 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // A repository is where git keeps what belongs to a working tree.
 type repository struct {
-	tree   string // the working tree's top
-	gitDir string // tree/.git, or the directory that the file tree/.git names
-	common string // the directory that a linked worktree shares; otherwise gitDir
+	tree    string // the working tree's top
+	gitDir  string // tree/.git, or the directory to which that leads
+	common  string // the directory that a linked worktree shares; otherwise gitDir
+	objects string // the directory of objects, if that is elsewhere and belongs to the tree, too
+}
+
+// unproved is a git directory to which .git of a working tree leads, but which does not say
+// that it belongs to that tree.
+type unproved struct {
+	from   string // .git, or what leads there from it
+	dir    string // canonical
+	owner  string // what it belongs to, as far as it says; "" for nothing
+	access Access // what the working tree has
 }
 
 var errNoRepository = errors.New("no git repository")
@@ -25,11 +36,12 @@ func (rs *resolver) git(presets []Named) {
 	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
 		return
 	}
-	rules, skipped := rs.host.gitRules(rs.userAccess)
+	rules, skipped, apart := rs.host.gitRules(rs.userAccess)
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
 	rs.r.Skipped = append(rs.r.Skipped, skipped...)
+	rs.r.apart = apart
 }
 
 // gitRules returns the rules that the git preset needs for the repository of the working
@@ -39,28 +51,35 @@ func (rs *resolver) git(presets []Named) {
 // path. If only the working directory is writable and not the tree's top, the repository
 // is only readable.
 //
-// A file named .git is part of the project, which may be hostile. The directory that it
-// names is used only if that proves that it belongs to this working tree, as described in
-// gitrepository-layout(5); otherwise it is skipped. Alternate object stores are never
-// followed, because the file that names them proves nothing.
-func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip) {
+// A file or a link named .git is part of the project, which may be hostile. The directory to
+// which it leads is used only if that proves that it belongs to this working tree: what can
+// be said of it stands in files there, which the project can't write. Otherwise it is skipped.
+// Alternate object stores are never followed, because the file that names them proves nothing.
+func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip, apart unproved) {
 	rule := Rule{Optional: true, Origin: Origin{Source: "preset git"}}
 	r, err := h.findRepository(path.Clean(h.Dir))
 	switch {
 	case errors.Is(err, errNoRepository):
-		return nil, nil
+		return nil, nil, apart
+	case errors.Is(err, errUnproved):
+		apart = unproved{from: path.Join(r.tree, ".git"), dir: r.gitDir, owner: h.owner(r), access: Read | allowed(r.tree)}
+		fallthrough
 	case err != nil:
 		rule.Path, rule.Access = r.gitDir, Read
-		return nil, []Skip{{Rule: rule, Reason: err.Error()}}
+		return nil, []Skip{{Rule: rule, Reason: err.Error()}}, apart
 	}
 	rule.Access = Read | allowed(r.tree)
-	for _, rule.Path = range []string{r.common, r.gitDir, path.Join(r.tree, ".git")} {
+	for _, dir := range []string{r.common, r.gitDir, path.Join(r.tree, ".git"), r.objects} {
+		if dir == "" {
+			continue
+		}
+		rule.Path = h.Follow(dir).Path
 		opens := func(had Rule) bool { return Within(rule.Path, had.Path) }
 		if rule.Access&^allowed(rule.Path) != 0 && !slices.ContainsFunc(rules, opens) {
 			rules = append(rules, rule)
 		}
 	}
-	return rules, nil
+	return rules, nil, h.borrowed(r, rule.Access)
 }
 
 // findRepository looks for .git in dir and above. If it returns another error than
@@ -72,7 +91,7 @@ func (h *Host) findRepository(dir string) (repository, error) {
 		case at.IsDir():
 			return repository{tree: dir, gitDir: dot, common: dot}, nil
 		case at.Presence == Present:
-			return h.linkedRepository(dir, dot)
+			return h.linkedRepository(dir, dot, at.IsLink())
 		case at.Presence == Unknown:
 			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s: %w", dot, at.Err)
 		case dir == "/":
@@ -82,11 +101,17 @@ func (h *Host) findRepository(dir string) (repository, error) {
 	}
 }
 
-// linkedRepository follows the file tree/.git of a linked worktree or of a submodule, and
-// checks that the directory belongs to the tree.
-func (h *Host) linkedRepository(tree, dot string) (repository, error) {
+// errUnproved says that nothing proves that a git directory belongs to the working tree.
+var errUnproved = errors.New("which does not say that it belongs to this working tree")
+
+// linkedRepository follows tree/.git, which is a link, or a file as in a linked worktree or a
+// submodule, and checks that the directory belongs to the tree.
+func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error) {
 	r := repository{tree: tree, gitDir: dot}
-	named, err := h.gitPointer(dot, "gitdir: ")
+	named, err := dot, error(nil)
+	if !link {
+		named, err = h.gitPointer(dot, "gitdir: ")
+	}
 	if err != nil {
 		return r, err
 	}
@@ -95,14 +120,21 @@ func (h *Host) linkedRepository(tree, dot string) (repository, error) {
 		return r, fmt.Errorf("%s names %s: %w", dot, named, err)
 	}
 	r.common = r.gitDir
-	belongs := h.isSubmodule
-	if worktrees := path.Dir(r.gitDir); path.Base(worktrees) == "worktrees" {
-		r.common, belongs = path.Dir(worktrees), h.isWorktree
+	worktrees := path.Dir(r.gitDir)
+	linked := path.Base(worktrees) == "worktrees"
+	if linked {
+		r.common = path.Dir(worktrees)
 	}
-	if !belongs(r) || h.IsGitDir(r.common) != Present {
-		err = fmt.Errorf("%s names %s, which does not say that it belongs to this working tree", dot, r.gitDir)
+	if h.IsGitDir(r.common) == Present {
+		switch inside := Within(r.common, tree) && r.common != tree; {
+		case inside, linked && h.isWorktree(r), !linked && h.worktreeOf(r.gitDir) == tree:
+			return r, nil
+		}
 	}
-	return r, err
+	if r.objects = h.repoObjects(r); r.objects != "" {
+		return r, nil
+	}
+	return r, fmt.Errorf("%s names %s, %w", dot, r.gitDir, errUnproved)
 }
 
 // isWorktree requires that the directory of a linked worktree is in the repository's
@@ -117,26 +149,106 @@ func (h *Host) isWorktree(r repository) bool {
 	return err == nil && bad == nil && back == path.Join(r.tree, ".git") && common == r.common
 }
 
-// isSubmodule requires that a submodule's directory is in "modules" of the repository
-// around it, and names exactly this working tree (core.worktree).
-func (h *Host) isSubmodule(r repository) bool {
-	outer, err := h.findRepository(path.Dir(r.tree))
-	if err != nil || !Within(r.gitDir, path.Join(outer.gitDir, "modules")) {
-		return false
-	}
-	config, err := h.readRegular(path.Join(r.gitDir, "config"))
-	back := ""
-	settings, _ := gitconfig.Read(config)
-	for _, s := range settings {
-		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
-			back = s.Value
-		}
+// worktreeOf returns the canonical working tree that a git directory's own configuration names
+// (core.worktree), as that of a submodule does, or "".
+func (h *Host) worktreeOf(gitDir string) string {
+	back := h.coreSetting(gitDir, "worktree")
+	if back == "" {
+		return ""
 	}
 	if !path.IsAbs(back) {
-		back = path.Join(r.gitDir, back)
+		back = gitDir + "/" + back
 	}
-	back, bad := h.realDir(back)
-	return err == nil && bad == nil && back == r.tree
+	if back, err := h.realDir(back); err == nil {
+		return back
+	}
+	return ""
+}
+
+// coreSetting returns a setting of the section "core" in a git directory's own configuration.
+func (h *Host) coreSetting(gitDir, key string) (value string) {
+	config, _ := h.readRegular(path.Join(gitDir, "config"))
+	settings, _ := gitconfig.Read(config)
+	for _, s := range settings {
+		if s.Section == "core" && s.Sub == "" && s.Key == key {
+			value = s.Value
+		}
+	}
+	return value
+}
+
+// repoObjects returns the canonical directory of the objects of a git directory that AOSP's
+// repo made for the working tree, or "". The place of such a directory names the tree: that
+// of TOP/a/b is TOP/.repo/projects/a/b.git. Its objects are in TOP/.repo/project-objects.
+func (h *Host) repoObjects(r repository) string {
+	top, name, found := strings.Cut(r.gitDir, "/.repo/projects/")
+	if !found || name != strings.TrimPrefix(r.tree, top+"/")+".git" {
+		return ""
+	}
+	objects, err := h.realDir(path.Join(r.gitDir, "objects"))
+	if err != nil || !h.Look(path.Join(r.gitDir, "HEAD")).IsRegular() {
+		return ""
+	}
+	if Within(objects, top+"/.repo/project-objects") && path.Base(objects) == "objects" || objects == path.Join(r.gitDir, "objects") {
+		return objects
+	}
+	return ""
+}
+
+// owner returns what a git directory belongs to that does not say that it belongs to the working
+// tree: another working tree, itself if it is bare, or "".
+func (h *Host) owner(r repository) string {
+	if outer, _, found := strings.Cut(r.gitDir+"/", "/.git/"); found {
+		return outer
+	}
+	if other := h.worktreeOf(r.gitDir); other != "" {
+		return other
+	}
+	if h.coreSetting(r.common, "bare") == "true" {
+		return r.common
+	}
+	return ""
+}
+
+// borrowed returns the directory of another repository that parts of a git directory lead to, as
+// git-new-workdir(1) makes them. Nothing in it says that this working tree may use it.
+func (h *Host) borrowed(r repository, access Access) unproved {
+	objects, err := h.realDir(path.Join(r.common, "objects"))
+	if err != nil || objects == r.objects || Within(objects, r.common) || Within(objects, r.tree) {
+		return unproved{}
+	}
+	other := repository{tree: r.tree, gitDir: objects}
+	if config := h.Way(path.Join(r.common, "config")); config.Presence == Present && path.Dir(config.Path) == path.Dir(objects) {
+		other.gitDir = path.Dir(objects)
+	}
+	other.common = other.gitDir
+	return unproved{from: path.Join(r.common, "objects"), dir: other.gitDir, owner: h.owner(other), access: access}
+}
+
+// Apart is a git directory to which .git of the working tree leads, but which is closed, since
+// nothing in it says that it belongs to the tree: a hostile project may have such a .git.
+type Apart struct {
+	Dir    string // canonical; "" for none
+	Access Access // what git needs there
+	Owner  string // what the directory says that it belongs to, or ""
+	Text   string // one line
+}
+
+// Apart returns the one of the working directory, unless a rule opens it.
+func (r *Resolved) Apart() Apart {
+	a := &r.apart
+	if a.dir == "" || r.Allowed(a.dir, a.access&^Exec).Allowed {
+		return Apart{}
+	}
+	short := func(p string) string { return shell.QuotePath(r.Short(p)) }
+	out := Apart{Dir: a.dir, Access: a.access, Owner: a.owner}
+	out.Text = fmt.Sprintf("%s leads to %s, ", short(a.from), short(a.dir))
+	if a.owner != "" {
+		out.Text += fmt.Sprintf("which belongs to %s: it stays closed, so git fails here; git worktree add makes another working tree", short(a.owner))
+	} else {
+		out.Text += errUnproved.Error() + ": it stays closed, so git fails here"
+	}
+	return out
 }
 
 // IsGitDir reports whether a directory has what every git directory has.

@@ -33,13 +33,21 @@ func (h *Host) fakeSubmodule(t *testing.T, super, name string) {
 	h.write(t, super+"/"+name+"/.git", "gitdir: ../.git/modules/"+name+"\n")
 }
 
+// link makes a link to another name below the home directory.
+func (h *Host) link(t *testing.T, to, at string) {
+	t.Helper()
+	if err := os.Symlink(filepath.Join(h.Home, to), filepath.Join(h.Home, at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // rulesFor runs gitRules in a directory below the home directory, with some directories allowed. It
 // returns the rules as "access:path ...", relative to the home directory.
 func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
 	t.Helper()
 	here := *h
 	here.Dir = filepath.Join(h.Home, dir)
-	rules, skipped := here.gitRules(func(p string) Access {
+	rules, skipped, _ := here.gitRules(func(p string) Access {
 		if writable != "" && Within(p, filepath.Join(h.Home, writable)) {
 			return Read | Write | Exec
 		}
@@ -121,17 +129,135 @@ func TestGitHostile(t *testing.T) {
 	}
 	h.write(t, "forged/.git", "gitdir: w/worktrees/.ssh\n")
 	// .git itself is a link to a directory, which git would follow.
-	h.mkdirs(t, "linked")
-	if err := os.Symlink(filepath.Join(h.Home, ".ssh"), filepath.Join(h.Home, "linked/.git")); err != nil {
-		t.Fatal(err)
+	h.fakeRepo(t, "client/.repo/projects/a.git")
+	h.write(t, "owned/config", "[core]\n\tworktree = "+h.Home+"/linked-owned-not\n")
+	h.fakeRepo(t, "owned")
+	h.fakeRepo(t, "bare.git")
+	for dir, to := range map[string]string{
+		"linked": ".ssh", "linked-home": ".", "linked-other": "other/.git", "linked-tree": "linked-tree", "linked-owned": "owned", "linked-bare": "bare.git",
+		"linked-module": "main/.git/modules/lib", "linked-worktree": "main/.git/worktrees/wt", "linked-nothing": "nothing", "linked-loop": "linked-loop/.git",
+		"client/b":    "client/.repo/projects/a.git", // that of client/a
+		"elsewhere/a": "client/.repo/projects/a.git", // of another client
+	} {
+		h.mkdirs(t, dir)
+		at := dir + "/.git"
+		if strings.HasSuffix(dir, ".git") {
+			at = dir
+		}
+		_ = os.RemoveAll(filepath.Join(h.Home, at))
+		h.link(t, to, at)
+		pointers[strings.TrimSuffix(dir, "/.git")] = ""
 	}
-	for _, dir := range []string{"common", "forged", "linked"} {
+	for _, dir := range []string{"common", "forged"} {
 		pointers[dir] = ""
 	}
 	for dir := range pointers {
 		got, skipped := h.rulesFor(t, dir, dir)
 		if got != "" || len(skipped) != 1 || skipped[0].Reason == "" {
 			t.Errorf("%s: opened %q, skipped %v", dir, got, skipped)
+		}
+	}
+}
+
+// TestGitLinks: what .git leads to as a link, or as a file, is used if it lies in the tree, if its
+// own configuration names the tree, or if it lies where AOSP's repo puts that of this tree.
+func TestGitLinks(t *testing.T) {
+	h := diskHost(t)
+	for _, dir := range []string{"inside/gitdir", "git/owned", "git/file", "client/.repo/projects/a/b.git", "client/.repo/projects/apart.git", "linked.git"} {
+		h.fakeRepo(t, dir)
+	}
+	h.write(t, "git/owned/config", "[core]\n\tworktree = /wrong\n\tworktree = ../../owned\n")
+	h.write(t, "git/file/config", "[core]\n\tworktree = "+h.Home+"/file\n")
+	h.write(t, "file/.git", "gitdir: ../git/file\n")
+	h.mkdirs(t, "client/.repo/project-objects/x.git/objects", "inside/sub", "owned/sub")
+	if err := os.RemoveAll(filepath.Join(h.Home, "client/.repo/projects/apart.git/objects")); err != nil {
+		t.Fatal(err)
+	}
+	h.link(t, "client/.repo/project-objects/x.git/objects", "client/.repo/projects/apart.git/objects")
+	for dir, to := range map[string]string{
+		"inside": "inside/gitdir", "owned": "git/owned", "client/a/b": "client/.repo/projects/a/b.git", "client/apart": "client/.repo/projects/apart.git",
+	} {
+		h.mkdirs(t, dir)
+		h.link(t, to, dir+"/.git")
+	}
+	for _, tt := range []struct{ dir, writable, want string }{
+		{"inside", "inside", ""},
+		{"inside/sub", "inside/sub", "ro:inside/gitdir"},
+		{"owned", "owned", "rw:git/owned"},
+		{"owned/sub", "owned/sub", "ro:git/owned"},
+		{"owned", "", "ro:git/owned"},
+		{"file", "file", "rw:git/file"},
+		{"client/a/b", "client/a/b", "rw:client/.repo/projects/a/b.git"},
+		{"client/apart", "client/apart", "rw:client/.repo/projects/apart.git rw:client/.repo/project-objects/x.git/objects"},
+		{"client/apart", "client", ""},
+	} {
+		got, skipped := h.rulesFor(t, tt.dir, tt.writable)
+		if got != tt.want || len(skipped) != 0 {
+			t.Errorf("in %s with %q writable: %q, want %q (skipped %v)", tt.dir, tt.writable, got, tt.want, skipped)
+		}
+	}
+}
+
+// TestGitRepoObjects: the objects of one of repo's projects may not be elsewhere.
+func TestGitRepoObjects(t *testing.T) {
+	for _, to := range []string{"client/.repo/project-objects", "client/.repo/manifests.git/objects", "other/.git/objects", ".ssh"} {
+		h := diskHost(t)
+		h.fakeRepo(t, "client/.repo/projects/a.git")
+		h.mkdirs(t, to, "client/a")
+		if err := os.RemoveAll(filepath.Join(h.Home, "client/.repo/projects/a.git/objects")); err != nil {
+			t.Fatal(err)
+		}
+		h.link(t, to, "client/.repo/projects/a.git/objects")
+		h.link(t, "client/.repo/projects/a.git", "client/a/.git")
+		if got, skipped := h.rulesFor(t, "client/a", "client/a"); got != "" || len(skipped) != 1 {
+			t.Errorf("%s: opened %q, skipped %v", to, got, skipped)
+		}
+	}
+}
+
+// TestApart: what is closed is told with what it belongs to.
+func TestApart(t *testing.T) {
+	h := diskHost(t)
+	h.fakeRepo(t, "other/.git")
+	h.fakeRepo(t, "git/free")
+	h.fakeRepo(t, "git/owned")
+	h.fakeRepo(t, "git/bare")
+	h.write(t, "git/owned/config", "[core]\n\tworktree = "+h.Home+"/other\n")
+	h.write(t, "git/bare/config", "[core]\n\tbare = true\n")
+	h.mkdirs(t, "workdir/.git")
+	h.write(t, "other/.git/config", "")
+	h.link(t, "other/.git/objects", "workdir/.git/objects")
+	h.link(t, "other/.git/config", "workdir/.git/config")
+	h.write(t, "sep/.git", "gitdir: ../git/free\n")
+	h.mkdirs(t, "a", "b", "c", "d")
+	for dir, to := range map[string]string{"a": "git/free", "b": "other/.git", "c": "git/owned", "d": "git/bare"} {
+		h.link(t, to, dir+"/.git")
+	}
+	for dir, want := range map[string][2]string{
+		"sep": {"git/free", ""}, "a": {"git/free", ""}, "b": {"other/.git", "other"}, "c": {"git/owned", "other"}, "d": {"git/bare", "git/bare"},
+		"workdir": {"other/.git", "other"}, "other": {},
+	} {
+		here := h
+		here.Dir = filepath.Join(h.Home, dir)
+		resolve := func(more ...Rule) Apart {
+			p := &Policy{Presets: []Named{{Value: "git"}}}
+			p.FS.Rules = append(more, Rule{Path: here.Dir, Access: Read | Write | Exec, Origin: Origin{Source: "--rw"}})
+			r, err := p.Resolve(here)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Apart()
+		}
+		got := resolve()
+		name := func(p string) string { return strings.TrimPrefix(p, h.Home+"/") }
+		if name(got.Dir) != want[0] || name(got.Owner) != want[1] || (got.Text != "") != (got.Dir != "") {
+			t.Errorf("%s: %+v, want %q", dir, got, want)
+		}
+		if got.Dir == "" {
+			continue
+		}
+		if opened := resolve(Rule{Path: got.Dir, Access: Read | Write, Origin: Origin{Source: "--rw"}}); opened.Dir != "" {
+			t.Errorf("%s: with a rule %+v", dir, opened)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestRepositoryUnseen(t *testing.T) {
 	top := h.Dir
 	h.Dir += "/sub"
 	all := func(string) Access { return Read | Write }
-	if rules, skipped := h.gitRules(all); len(skipped) > 0 || len(rules) > 0 {
+	if rules, skipped, _ := h.gitRules(all); len(skipped) > 0 || len(rules) > 0 {
 		t.Errorf("the repository of the tree: %v, %v", rules, skipped)
 	}
 	lstat := h.Lstat
@@ -123,7 +123,7 @@ func TestRepositoryUnseen(t *testing.T) {
 		}
 		return 0
 	}
-	if rules, skipped := h.gitRules(none); len(skipped) != 1 || len(rules) != 0 {
+	if rules, skipped, _ := h.gitRules(none); len(skipped) != 1 || len(rules) != 0 {
 		t.Errorf("unknown: %v, %v; the repository is %s", rules, skipped, top)
 	}
 	if l := h.projectDirs(); len(l) != 1 {

@@ -43,6 +43,7 @@ type Resolved struct {
 	Warnings Errors
 
 	closed []Closed // what programs may miss
+	apart  unproved // what git will miss
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise

@@ -173,6 +173,9 @@ func (p *proposer) refuses(n *Need) string {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)
+	if apart := p.r.Apart(); apart.Owner != "" && policy.Within(n.Path, apart.Dir) {
+		why = "it belongs to " + apart.Owner
+	}
 	if n.Change {
 		at, why = path.Dir(at), cmp.Or(why, p.unwise(n.Path, a, false)) // a file may be there by then
 	}

@@ -79,6 +79,9 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 			}
 		case repo != "":
 			q = rule(n, repo, true)
+			if apart := p.r.Apart(); apart.Dir == repo {
+				q.Access |= apart.Access
+			}
 		case n.Change && n.Dir && p.missing(up) && p.sensible(n.Path, n.Access, true): // zsbx makes both
 		case n.Change && p.sensible(up, n.Access, !n.Dir):
 			q = rule(n, up, true)
@@ -123,6 +126,9 @@ func (p *proposer) top(n Need) string {
 // repository returns the git directory that a need is in, or "". git gives up at the first
 // refused file in it, and needs them all.
 func (p *proposer) repository(n Need) (repo string) {
+	if apart := p.r.Apart(); apart.Dir != "" && policy.Within(n.Path, apart.Dir) && p.sensible(apart.Dir, apart.Access, true) {
+		return apart.Dir
+	}
 	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
 		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
 			if p.r.Host().Look(dir+"/HEAD").Presence == policy.Present {
