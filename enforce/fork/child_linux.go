@@ -1,6 +1,7 @@
 package fork
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -9,8 +10,7 @@ import (
 
 // The functions marked go:norace, here and in keeper*_linux.go, are all the code that runs in a
 // new process before execve(2). Such a process has one thread with its own stack, and no Go
-// scheduler. It has no Go heap either: the heap is left out of the copy, or belongs to the
-// caller, which keeps using it. The rules for these functions:
+// scheduler. It has no Go heap either, which is left out of the copy. The rules for these functions:
 //
 //   - only raw system calls, other such functions and plain arithmetic;
 //   - no allocation, no large frames, no recursion, no defer, no panic, no map, no string
@@ -19,15 +19,6 @@ import (
 //     and no race instrumentation;
 //   - all memory that is read or written was made before the fork: a Memory, keeperMem,
 //     or a variable of the package.
-//
-// Package syscall calls these two functions of the runtime around a fork. Other Go programs
-// link to them by the same names.
-
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
 
 // keeperExit is the signal that this process gets when the keeper ends, instead of SIGCHLD
 // (clone(2), "The child termination signal"). SIGCONT does nothing to a running process, but
@@ -39,30 +30,24 @@ const keeperExit = syscall.SIGCONT
 // Stacks of goroutines are in it, too.
 const heapArena = 64 << 20
 
-// forkImage makes the keeper of j, with its own stack. If it does not share memory, its copy
-// lacks this arena of the Go heap (madvise(2), MADV_DONTFORK), since a keeper may run for days
-// and would keep that memory. This does not make a start faster.
+// forkImage makes the keeper of j, with its own stack. The copy lacks this arena of the Go heap
+// (madvise(2), MADV_DONTFORK), since a keeper may run for days and would keep that memory. This
+// does not make a start faster. No signal may be handled in it before dropHandlers, so all are
+// blocked meanwhile.
 //
 //go:noinline
 //go:norace
 func forkImage(j *image) (int, error) {
-	flags := j.namespaces | unix.CLONE_SETTLS | uintptr(keeperExit)
-	if j.shared {
-		flags |= unix.CLONE_VM
-	}
 	syscall.ForkLock.Lock()
-	var here byte
-	heap := uintptr(unsafe.Pointer(&here)) &^ (heapArena - 1)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
-	if !j.shared { // with a hole in the range madvise does the rest and returns ENOMEM
-		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
-	}
-	beforeFork()
-	r := rawClone(flags, j.mem.stack.top(), j.run, j, roleKeeper)
-	afterFork()
-	if !j.shared {
-		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
-	}
+	runtime.LockOSThread()
+	all := ^uint64(0)
+	heap := uintptr(unsafe.Pointer(&all)) &^ (heapArena - 1)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0) // with a hole in the range it does the rest and returns ENOMEM
+	r := rawClone(j.namespaces|unix.CLONE_SETTLS|uintptr(keeperExit), j.mem.stack.top(), j.run, j, roleKeeper)
+	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
+	runtime.UnlockOSThread()
 	syscall.ForkLock.Unlock()
 	if r < 0 {
 		return 0, syscall.Errno(-r)
@@ -86,11 +71,8 @@ func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
 //
 //go:norace
 func runChild(j *image, r role) {
-	switch r {
-	case roleKeeper:
+	if r == roleKeeper {
 		runKeeper(j)
-	case roleRest:
-		j.holdRest()
 	}
 	runCommand(j)
 }

@@ -94,12 +94,6 @@ type Command struct {
 
 	Keeper *Keeper // Linux only, and not with Exec; nil means &Keeper{}
 
-	// Share lets the keeper use this process's memory instead of a copy, if possible, for a
-	// faster start. It is for a process that runs this one command and ends with it. Some
-	// memory is never freed. If the kernel kills this process for lack of memory, it kills the
-	// keeper as well.
-	Share bool
-
 	// Limit is how long the command may run. The keeper enforces it even if the caller is
 	// stopped or blocked. On macOS a goroutine of the caller does. Exec ignores it.
 	Limit Limit

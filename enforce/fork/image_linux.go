@@ -29,8 +29,6 @@ type image struct {
 	self       uintptr // the caller's pid; a keeper in its domain must be unable to signal it
 	mem        *keeperMem
 
-	shared  bool      // the keeper shares the caller's memory
-	rest    bool      // the keeper leaves the rest to a process with roleRest
 	run     uintptr   // runChild
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, the highest number that a descriptor can have
@@ -42,7 +40,6 @@ type role uintptr
 const (
 	roleCommand role = iota // becomes the command
 	roleKeeper              // starts the command and keeps it
-	roleRest                // outlives the caller: see leaveRest
 )
 
 // newImage makes the image of c, and the memory that all processes of a start share.
@@ -125,8 +122,7 @@ const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
 	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
-	j.shared, j.domain = mayShare(c), k.Domain
-	j.rest = j.shared && collectsOrphans()
+	j.domain = k.Domain
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
@@ -149,31 +145,9 @@ func (m *keeperMem) setupSteps() []Step {
 	}
 }
 
-// mayShare reports whether the keeper of c can share this process's memory (clone(2),
-// CLONE_VM). A copy costs 2 % of a start, mostly afterwards: each page that this process writes
-// to is copied, and its threads are interrupted for that. These are reasons against sharing:
-//   - A keeper that outlives this process by days keeps all of its memory.
-//   - Without a domain a command could trace the keeper, unless the keeper is not dumpable
-//     (PR_SET_DUMPABLE(2const)), which is a property of the memory.
-//   - Before may make the keeper dumpable, and so this process, which may have chosen not to be.
-func mayShare(c *Command) bool {
-	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && c.Namespaces == 0 &&
-		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
-}
-
-// collectsOrphans reports whether an init reaps orphans. In a container there may be none. The
-// machine's own PID namespace is recognized by its fixed inode (PROC_PID_INIT_INO).
-func collectsOrphans() bool {
-	name, err := os.Readlink("/proc/self/ns/pid")
-	return err == nil && name == "pid:[4026531836]"
-}
-
-// release frees the shared memory, unless the keeper shares all memory with this process and
-// still uses it there.
+// release frees the caller's mapping of the shared memory. The keeper has its own.
 func (j *image) release() {
-	if !j.shared {
-		_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(j.mem)), unsafe.Sizeof(*j.mem)))
-	}
+	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(j.mem)), unsafe.Sizeof(*j.mem)))
 }
 
 // texts returns a vector for execve(2).

@@ -212,32 +212,3 @@ func number(b []byte) (n int) {
 	}
 	return n
 }
-
-// leaveRest makes a process, for which nobody waits, that keeps what takes long to release: the
-// mount namespace, the memory that the keeper shares with the caller, and the state file, which
-// may be removed by now. Releasing them would delay the caller's end by 5 % of a start. The
-// process ends when the caller has ended, after a second at most. If it can't be made, the end
-// is only slower.
-//
-//go:norace
-func (j *image) leaveRest() {
-	if j.rest {
-		m := j.mem
-		m.conn, m.held, m.cgroupKill = -1, -1, -1 // closed below: the caller takes the connection's end for the keeper's
-		m.closeOthers(j.nofile)
-		rawClone(unix.CLONE_VM|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), j.mem.commandStack.top(), j.run, j, roleRest)
-	}
-}
-
-// holdRest is all that the process of leaveRest does.
-//
-//go:norace
-func (j *image) holdRest() {
-	m := j.mem
-	if fd := call(unix.SYS_PIDFD_OPEN, j.self, 0, 0, 0, 0, 0); fd >= 0 {
-		m.polls[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		m.ts[0], m.ts[1] = 1, 0
-		call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 1, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
-	}
-	exit(0)
-}

@@ -242,7 +242,6 @@ func (m *keeperMem) reap(j *image) {
 		case pid == -int(unix.ECHILD):
 			m.setPhase(PhaseEmpty)
 			m.tell(Emptied, m.state.Killed)
-			j.leaveRest()
 			exit(0)
 		case pid == 0:
 			return

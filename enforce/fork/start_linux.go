@@ -51,9 +51,6 @@ func (j *image) fork(c *Command) (*Process, error) {
 	}
 	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
 	pid, err := forkImage(j)
-	if j.shared { // the keeper uses it, and a stuck one may still do so after Start has failed
-		c.memory.pieces = nil
-	}
 	syscall.Close(pair[0])
 	if err != nil {
 		syscall.Close(pair[1])

@@ -177,6 +177,41 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// TestKeeperHasOwnMemory: this process and the keeper share no memory. A kernel that is out of
+// memory kills all processes that share it, and nobody would be left to end the session.
+func TestKeeperHasOwnMemory(t *testing.T) {
+	_, p := place(t)
+	o := shell("sleep 1000")
+	o.Job = true
+	c, err := sandbox.Start(context.Background(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	children, _ := filepath.Glob("/proc/self/task/*/children")
+	keepers := 0
+	for _, file := range children {
+		b, _ := os.ReadFile(file)
+		for child := range strings.FieldsSeq(string(b)) {
+			pid, _ := strconv.Atoi(child)
+			const kcmpVM = 1
+			same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), kcmpVM, 0, 0, 0)
+			if errno == 0 && same == 0 {
+				t.Error("the keeper shares this process's memory")
+			}
+			keepers++
+		}
+	}
+	if keepers == 0 {
+		t.Error("there is no keeper")
+	}
+	if err := c.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSignal: the caller sends signals to the command, which gets none that this process gets.
 func TestSignal(t *testing.T) {
 	_, p := place(t)

@@ -196,9 +196,6 @@ const attempts = 5
 // shell, as execvp(3) does. Each try makes its steps anew, because a child has the
 // broker's socket only once.
 func (c *Command) launch(cmd *fork.Command) error {
-	// In a group with limits, memory may run out while the command is executed. The
-	// kernel then kills all processes that share it.
-	cmd.Share = c.o.Job && c.bounds == track.Limits{}
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	for overtaken := 0; ; {

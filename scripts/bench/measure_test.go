@@ -209,8 +209,7 @@ func killGroup(group string) time.Duration {
 	panic(errors.New("the cgroup did not become empty"))
 }
 
-// memory looks at the supervisor of a running session, with which the keeper shares its memory, and
-// at a keeper that may stay and so has its own.
+// memory looks at the supervisor and the keeper of a running session.
 func (b *bench) memory() {
 	fmt.Print("\nMemory of a running session\n\n| process | kB |\n|---|--:|\n")
 	c := b.command(b.run("sleep", "100")...)
