@@ -9,7 +9,7 @@ FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/shar
 .PHONY: build test race faults lint cross docs demo bench install clean
 
 build: # ./zsbx
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
+	CGO_ENABLED=0 $(GO) build $(PROGRESS) -trimpath -ldflags='-s -w' -o zsbx .
 
 test: # every test that this machine can run; many of them wait, so more run at once than it has processors
 	./scripts/setup.sh --tests
@@ -35,6 +35,7 @@ docs: # man/, completions/, and the tables that are linked
 	$(GO) generate ./policy/internal/tables
 	$(GO) run ./scripts/gen
 
+demo: PROGRESS = -v # the first build takes minutes: it names what it compiles
 demo: build # a real build inside, and two attacks that fail
 	./scripts/demo.sh
 

@@ -216,7 +216,9 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		return err
 	}
 	tracker := bestTracker(plan)
+	verdict := o.verdict(plan, proofs)
 	t := &table{}
+	t.line("%s", verdict)
 	t.section("promises, each tried with and without the restrictions")
 	for _, p := range proofs {
 		row := []string{map[bool]string{true: "held", false: "NOT HELD"}[p.Held], p.Name, p.Promise, p.Means}
@@ -233,20 +235,39 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	t.enforced(plan)
 	t.list("policies without mistakes", files)
 	err = a.show(map[string]any{
-		"os": plan.Caps.OS, "arch": plan.Caps.Arch, "policies": files, "proofs": proofs,
+		"verdict": verdict, "os": plan.Caps.OS, "arch": plan.Caps.Arch, "policies": files, "proofs": proofs,
 		"layers": plan.Layers(), "gaps": plan.Gaps, "tracker": tracker,
 	}, t)
 	if err == nil && o.openGaps(plan) != nil {
 		err = status(exitNo)
 	}
 	for _, p := range proofs {
-		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
-		if !p.Held && !p.Gap && !known {
+		if !p.Held && !p.Gap && !known(plan, p) {
 			a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
 			err = cmp.Or(err, status(exitNo))
 		}
 	}
 	return err
+}
+
+// verdict says in one line whether a command would be started with this policy, and what is open.
+func (o *checkFlags) verdict(plan *enforce.Plan, proofs []selftest.Proof) string {
+	broken := slices.ContainsFunc(proofs, func(p selftest.Proof) bool { return !p.Held && !p.Gap && !known(plan, p) })
+	open, gaps := o.openGaps(plan), gapNames(plan.Gaps)
+	switch {
+	case broken:
+		return "NOT SAFE: a trial below failed although the kernel claims to enforce the promise"
+	case open != nil && o.fallback == "deny":
+		return "no command is started with this policy, as these promises can't be kept here: " + strings.Join(open, ", ")
+	case len(gaps) > 0:
+		return "ready, but not all is enforced here: " + strings.Join(gaps, ", ")
+	}
+	return "ready: this machine keeps every promise of this policy"
+}
+
+// known reports whether a promise is one of the plan's gaps.
+func known(plan *enforce.Plan, p selftest.Proof) bool {
+	return slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
 }
 
 // openGaps names the gaps that keep a command from being started.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -141,7 +142,7 @@ func newRoot(a *app, args []string) *cobra.Command {
 		case len(args) == 0:
 			return c.Help()
 		}
-		return unknownCommand(args)
+		return a.unknownCommand(args)
 	}
 	root.Flags().SetInterspersed(false)
 	root.SetFlagErrorFunc(a.flagError)
@@ -185,16 +186,36 @@ func command(name string, run func(args []string) error) *cobra.Command {
 }
 
 // unknownCommand returns the error for an unknown command, with what may be meant.
-func unknownCommand(args []string) error {
+func (a *app) unknownCommand(args []string) error {
 	hint := "zsbx --help"
 	if name, _, more := strings.Cut(args[0], " "); more && isCommand(name) {
 		return usageHint("", "%s is a single word, like everything after the interpreter in a #! line; this line splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
 	}
-	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
+	if name := otherNames[args[0]]; name != "" {
+		return usageHint(strings.TrimSpace("zsbx "+name+" "+quoteArgs(args[1:])), "unknown command %s; did you mean %s?", shell.Quote(args[0]), name)
+	}
+	_, err := sandbox.LookPath(args[0], a.env, "")
+	switch {
+	case args[0] == "shell":
+		hint = "zsbx run --rw . -- " + path.Base(cmp.Or(os.Getenv("SHELL"), "sh"))
+	case len(policy.PresetsOf(args[:1])) > 0: // it builds something
+		hint = "zsbx run --rw . -- " + quoteArgs(args)
+	case err == nil:
 		hint = "zsbx run -- " + quoteArgs(args)
 	}
 	names := slices.Sorted(maps.Keys(commands()))
 	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), policy.DidYouMean(args[0], names))
+}
+
+// otherNames are what commands are called elsewhere.
+var otherNames = map[string]string{
+	"kill": "reap", "stop": "reap", "prune": "reap --stale",
+	"list": "ps", "status": "ps", "sessions": "ps",
+	"doctor": "check", "verify": "check", "info": "check", "self-test": "check --self-test", "trust": "check --trust",
+	"explain": "why", "debug": "why", "trace": "why",
+	"exec": "run", "start": "run", "wrap": "run",
+	"show": "profile", "print": "profile", "policy": "profile", "presets": "profile --list", "config": "profile",
+	"logs": "log", "history": "log", "audit": "log", "new": "init", "create": "init", "completions": "completion",
 }
 
 func noArgs(c *cobra.Command, args []string) error {

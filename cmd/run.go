@@ -97,8 +97,8 @@ func (o *runFlags) run(a *app, argv []string) error {
 	switch {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))
-	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.opts.Keep:
-		o.afterFailure(a, argv)
+	case res.Failed && command.Plan() != nil && !o.opts.Keep:
+		o.afterFailure(a, command.Plan(), argv)
 	}
 	return afterRun(&res, errors.Join(err, words.unsaid()))
 }

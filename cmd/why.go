@@ -113,14 +113,6 @@ func tellEntry(line func(string, ...any), e *why.Entry, short func(string) strin
 	}
 }
 
-// afterFailure says on a terminal how to find out why the command failed.
-func (o *runFlags) afterFailure(a *app, argv []string) {
-	if isTerminal(a.stderr) {
-		n := len(a.args) - len(argv)
-		a.say.hint("zsbx why %s", quoteArgs(append(withoutValues(a.args[1:n]), argv...)))
-	}
-}
-
 // withoutValues removes the values of variables from run's flags: messages end up in logs
 // that others read.
 func withoutValues(flags []string) []string {

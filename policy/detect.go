@@ -64,6 +64,19 @@ func Detect(h Host, argv []string, writes bool) []Named {
 	return found
 }
 
+// PresetsOf returns the presets that programs of these names switch on, without coding agents'.
+func PresetsOf(programs []string) (names []string) {
+	for _, p := range Presets() {
+		by := func(program string) bool {
+			return slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, path.Base(program)) })
+		}
+		if !p.agent && slices.ContainsFunc(programs, by) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // setVariable returns the first of the variables that has an absolute path, or "".
 func (h *Host) setVariable(names []string) string {
 	for _, name := range names {

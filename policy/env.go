@@ -160,6 +160,40 @@ func in(section, name string) bool {
 	return false
 }
 
+// LeftOut returns the variables of EnvDrop that a command may miss, the most likely first: those
+// that are kept unless their value has a password, then others, then secrets, and those that steer
+// a loader. Left out are those that shells, terminals and desktops set for themselves, and what no shell could set. It
+// returns nothing if the policy names all that the command gets.
+func (r *Resolved) LeftOut() (names []string) {
+	if r.env.Mode.Value == EnvVars {
+		return nil
+	}
+	likely := func(name string) int {
+		switch {
+		case steersLoader(name):
+			return 3
+		case in("kept", name):
+			return 0
+		case SecretName(name):
+			return 2
+		}
+		return 1
+	}
+	for _, name := range r.EnvDrop {
+		if nameLen(name) == len(name) && !in("session", name) {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(likely(a), likely(b)) })
+	return names
+}
+
+// SteersLoader reports whether a variable passes only with its value, by Env.Set.
+func SteersLoader(name string) bool { return steersLoader(name) }
+
+// UsesNetwork reports whether a program of that name is of little use without the network.
+func UsesNetwork(program string) bool { return in("network", program) }
+
 // steersLoader reports whether a variable makes a dynamic loader, a shell or an
 // interpreter load or run code that it was not asked to run.
 func steersLoader(name string) bool { return in("loader", name) }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows zsbx at work: it builds a Go program inside, then shows that reading a
-# secret and writing outside are refused inside, but succeed without zsbx.
+# Shows zsbx at work: it builds itself inside, with the flags of the build outside, so that only
+# the link is done twice. Then it shows that reading a secret and writing outside are refused
+# inside, but succeed without zsbx.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 zsbx=$PWD/zsbx
@@ -25,9 +26,9 @@ allowed() {
 }
 
 echo "1. A real build inside: zsbx itself, in a copy of its sources"
-show "zsbx run --rw . -- go build -o inside ."
-"$zsbx" run --rw . -- go build -o inside .
-allowed ./inside version
+show "zsbx run --rw . -- make build"
+"$zsbx" run --rw . -- make build
+allowed ./zsbx version
 
 printf '\n2. A secret outside the project\n'
 allowed cat ../home/secret

@@ -1,0 +1,106 @@
+package cmd
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+// What is said after a command that failed. It is not known whether the limits are why, so it is
+// said on a terminal, or of a command that builds something: grep(1) in a script fails when it
+// finds nothing.
+
+func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string) {
+	terminal := isTerminal(a.stderr)
+	if !terminal && !builds(plan.Policy, argv) {
+		return
+	}
+	if text := leftOut(plan.Policy); text != "" {
+		a.say.warn("%s", text)
+	}
+	if text := closedNet(plan.Policy, argv); text != "" {
+		a.say.warn("%s", text)
+	}
+	flags := missingFlags(plan.Policy, argv)
+	if flags != nil {
+		a.say.hint("%s", a.retyped(argv, flags, quoteArgs(argv)))
+	}
+	if terminal && plan.Caps.SeccompNotify {
+		n := len(a.args) - len(argv)
+		a.say.hint("zsbx why %s", quoteArgs(append(withoutValues(a.args[1:n]), argv...)))
+	}
+}
+
+// builds reports whether a command is a toolchain's, by its name, or a script or program of the
+// project.
+func builds(r *policy.Resolved, argv []string) bool {
+	file, _, exists := r.Look(argv[0])
+	if strings.Contains(argv[0], "/") && exists && policy.Within(file, r.Dir) {
+		return true
+	}
+	return slices.ContainsFunc(r.Presets, func(p policy.Named) bool {
+		return strings.HasPrefix(p.Origin.Source, "detected by command ")
+	}) || len(policy.PresetsOf(shellWords(argv))) > 0
+}
+
+// shellWords returns the words of a line that a shell is given with -c, or nil.
+func shellWords(argv []string) []string {
+	shells := []string{"sh", "bash", "dash", "zsh", "ksh", "fish"}
+	at := slices.IndexFunc(argv, func(arg string) bool { return arg == "-c" || arg == "-ec" || arg == "-lc" })
+	if at < 1 || at+1 >= len(argv) || !slices.Contains(shells, path.Base(argv[0])) {
+		return nil
+	}
+	return strings.FieldsFunc(argv[at+1], func(r rune) bool { return strings.ContainsRune(" \t\n;&|()", r) })
+}
+
+// missingFlags returns flags without which the command probably could not work: --rw . if no flag
+// names a file, and presets of the commands that a shell was to run.
+func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
+	readOnly := func(p policy.Path) bool { return p.Rule.Origin.Source == "default" && p.Path == r.Dir }
+	if slices.ContainsFunc(r.Paths, readOnly) {
+		all := policy.Read | policy.Write | policy.Exec
+		if hint, _ := learn.Open(r, r.Dir, all); hint.Flags == "--rw ." { // else it would open more than a project
+			flags = append(flags, "--rw", ".")
+		}
+	}
+	for _, name := range policy.PresetsOf(shellWords(argv)) {
+		if !slices.ContainsFunc(r.Presets, func(p policy.Named) bool { return p.Value == name }) {
+			flags = append(flags, "--preset", name)
+		}
+	}
+	return flags
+}
+
+// leftOut returns one line about variables that the command did not get, or "".
+func leftOut(r *policy.Resolved) string {
+	names := r.LeftOut()
+	if len(names) == 0 {
+		return ""
+	}
+	how := "--env NAME passes one"
+	if slices.ContainsFunc(names[:min(len(names), mostNamed)], policy.SteersLoader) {
+		how += ", and --env NAME=VALUE one that steers a loader"
+	}
+	return fmt.Sprintf("left out of the environment: %s (%s)", few(names), how)
+}
+
+// closedNet returns one line about the network, if it is limited and the command needs one by its
+// name, or "".
+func closedNet(r *policy.Resolved, argv []string) string {
+	names := append([]string{path.Base(argv[0])}, shellWords(argv)...)
+	at := slices.IndexFunc(names, policy.UsesNetwork)
+	if at < 0 || r.Net.Mode == policy.NetOpen {
+		return ""
+	}
+	what := "the network was closed"
+	if r.Net.Mode == policy.NetPorts {
+		what = "only the listed TCP ports were open"
+	}
+	return fmt.Sprintf("%s (%s), which may be why %s failed", what, r.Net.From, shell.Quote(names[at]))
+}
