@@ -29,15 +29,7 @@ require (
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/subosito/gotenv v1.6.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	golang.org/x/text v0.28.0 // indirect
 	golang.org/x/tools v0.38.0 // indirect
 	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
-)
-
-// What viper links and zsbx does not use, and would initialise at every start: see
-// docs/architecture.md, Start-up.
-replace (
-	github.com/spf13/afero => ./internal/unlinked/afero
-	github.com/spf13/cast => ./internal/unlinked/cast
-	github.com/subosito/gotenv => ./internal/unlinked/gotenv
-	go.yaml.in/yaml/v3 => ./internal/unlinked/yaml
 )

@@ -1,3 +1,0 @@
-module github.com/subosito/gotenv
-
-go 1.26.0

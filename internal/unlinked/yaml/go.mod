@@ -1,3 +1,0 @@
-module go.yaml.in/yaml/v3
-
-go 1.26.0
