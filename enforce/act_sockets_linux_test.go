@@ -28,6 +28,8 @@ func socketActs() map[string]func(args []string) error {
 		},
 		"dgram":      sendDatagram,
 		"dgram-pair": sendFromPair,
+		"pair-way":   func(a []string) error { return pairWay(a[0], a[1]) },
+		"pair-works": pairWorks,
 		"raw-length": func(a []string) error { return rawLength(a[0], num(a[1])) },
 		"not-socket": func(a []string) error { return reach(unix.SOCK_STREAM, "plain", a[0]) },
 		"unspec":     func([]string) error { return rawConnect(unix.SOCK_STREAM, []byte{0, 0, 0, 0}) },
@@ -182,32 +184,134 @@ func rawLength(path string, n int) error {
 
 // reachPassed connects a socket that another process made and passed on.
 func reachPassed(path string) error {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0); err != nil {
+	if fd, err = passed(fd); err != nil {
 		return err
+	}
+	return connectRaw(fd, unixAddress(path))
+}
+
+// passed sends a descriptor through a socket and returns what arrives.
+func passed(fd int) (int, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0); err != nil {
+		return -1, err
 	}
 	unix.Close(fd)
 	control := make([]byte, 64)
 	_, n, _, _, err := unix.Recvmsg(pair[1], make([]byte, 1), control, 0)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	msgs, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil {
-		return err
+		return -1, err
 	}
 	fds, err := unix.ParseUnixRights(&msgs[0])
 	if err != nil {
+		return -1, err
+	}
+	return fds[0], nil
+}
+
+// pairWay makes a pair of datagram sockets, changes one in some way, and sends from it to a socket
+// outside by every call. The answer is that of the last call.
+func pairWay(how, target string) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
 		return err
 	}
-	return connectRaw(fds[0], unixAddress(path))
+	fd := pair[0]
+	switch how {
+	case "plain":
+	case "raw":
+		if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			return err
+		}
+		fd = pair[1]
+	case "passed":
+		fd, err = passed(fd)
+	case "alone":
+		err = unix.Close(pair[1])
+	case "shut":
+		err = unix.Shutdown(pair[1], unix.SHUT_RDWR)
+	case "bound":
+		err = unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@zsbx-bound-%d", os.Getpid())})
+	case "apart":
+		connectRaw(fd, []byte{0, 0, 0, 0}) // AF_UNSPEC
+	case "listening":
+		unix.Listen(fd, 1)
+	case "opened": // it can't be
+		if again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR, 0); err == nil {
+			fd = again
+		}
+	default:
+		return fmt.Errorf("no way %q", how)
+	}
+	if err != nil {
+		return err
+	}
+	for _, call := range []string{"sendto", "sendmsg", "sendmmsg", "connect"} {
+		err = sendNamed(fd, call, target)
+	}
+	return err
+}
+
+// pairWorks uses a pair of datagram sockets. EBADMSG means that something differs from what
+// socketpair(2) says.
+func pairWorks([]string) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	flags, _ := unix.FcntlInt(uintptr(pair[0]), unix.F_GETFD, 0)
+	status, _ := unix.FcntlInt(uintptr(pair[1]), unix.F_GETFL, 0)
+	if flags != 0 || status&unix.O_NONBLOCK == 0 {
+		return unix.EBADMSG
+	}
+	for _, text := range []string{"one", "", "three"} {
+		if err := unix.Send(pair[0], []byte(text), 0); err != nil {
+			return err
+		}
+	}
+	for _, text := range []string{"one", "", "three"} {
+		buf := make([]byte, 16)
+		if n, err := unix.Read(pair[1], buf); err != nil || string(buf[:n]) != text {
+			return unix.EBADMSG
+		}
+	}
+	if _, err := unix.Read(pair[1], make([]byte, 1)); err != unix.EAGAIN {
+		return unix.EBADMSG
+	}
+	pair2, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.AF_UNIX)
+	if err != nil {
+		return err
+	}
+	flags, _ = unix.FcntlInt(uintptr(pair2[1]), unix.F_GETFD, 0)
+	if flags != unix.FD_CLOEXEC {
+		return unix.EBADMSG
+	}
+	var two [2]int32
+	const unknown = 0x100
+	for _, c := range []struct {
+		kind, protocol, at uintptr
+		want               unix.Errno
+	}{
+		{unix.SOCK_DGRAM, 0, 8, unix.EFAULT}, {unix.SOCK_DGRAM, 0, ^uintptr(7), unix.EFAULT},
+		{unix.SOCK_DGRAM, 5, uintptr(unsafe.Pointer(&two)), unix.EPROTONOSUPPORT},
+		{unix.SOCK_DGRAM | unknown, 0, uintptr(unsafe.Pointer(&two)), unix.EINVAL},
+	} {
+		if err := raw(unix.SYS_SOCKETPAIR, unix.AF_UNIX, c.kind, c.protocol, c.at); err != c.want {
+			return unix.EBADMSG
+		}
+	}
+	return nil
 }
 
 // serveOwn listens on a path or an abstract name until the act ends.

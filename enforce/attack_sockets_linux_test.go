@@ -240,18 +240,76 @@ func checkAttack(t *testing.T, p *place, d *daemon, want []unixErrno, act string
 // TestSocketDatagrams: no call can send a datagram outside.
 func TestSocketDatagrams(t *testing.T) {
 	needGuard(t)
-	want := unix.EACCES
-	if mediated() {
-		want = unix.ESOCKTNOSUPPORT
-	}
 	for _, act := range []string{"dgram", "dgram-pair"} {
 		for _, how := range []string{"sendto", "sendmsg", "sendmmsg", "connect"} {
 			t.Run(act+" "+how, func(t *testing.T) {
+				want := unix.EACCES
+				switch {
+				case mediated() && act == "dgram":
+					want = unix.ESOCKTNOSUPPORT
+				case mediated() && how != "connect":
+					want = 0 // it goes to the other end
+				}
 				p := newPlace(t)
 				d := listenOutside(t, "unixgram", p.out+"/sock")
 				checkAttack(t, p, d, one(want), act, how, p.out+"/sock")
 			})
 		}
+	}
+}
+
+// TestSocketPairs: a pair of datagram sockets works, and reaches nothing but its other end,
+// whatever is done to it.
+func TestSocketPairs(t *testing.T) {
+	needGuard(t)
+	plans := map[string]func(p *place) *enforce.Plan{
+		"open": func(p *place) *enforce.Plan { return p.plan() },
+		"none": func(p *place) *enforce.Plan { p.policy.Net.Mode = policy.NetNone; return p.plan() },
+		"ports": func(p *place) *enforce.Plan {
+			p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}}
+			return p.plan()
+		},
+	}
+	if caps := enforce.Probe(); caps.MountNS {
+		plans["mounts"] = (*place).mountPlan
+		plans["pids"] = func(p *place) *enforce.Plan { p.policy.Private.Pids.Value = "private"; return p.mountPlan() }
+	}
+	for name, make := range plans {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			plan := make(p)
+			if got := p.try(t, plan, "pair-works"); got != 0 {
+				t.Errorf("it does not work: %v", got)
+			}
+			gram := listenOutside(t, "unixgram", p.out+"/gram")
+			packet := listenOutside(t, "unixpacket", p.out+"/packet")
+			stream := listenOutside(t, "unix", p.out+"/stream")
+			abstract := listenOutside(t, "unixgram", fmt.Sprintf("@zsbx-pair-%s-%d", name, os.Getpid()))
+			all := []*daemon{gram, packet, stream, abstract}
+			for _, how := range []string{"plain", "raw", "passed", "alone", "shut", "bound", "apart", "listening", "opened"} {
+				for _, d := range all {
+					got := p.try(t, plan, "pair-way", how, d.path)
+					if got == 0 {
+						t.Errorf("%s to %s: it worked", how, d.path)
+					}
+				}
+				for _, d := range all {
+					if n := d.count(t); n != 0 {
+						t.Errorf("%s: %s was reached %d times", how, d.path, n)
+					}
+				}
+				if got := p.try(t, nil, "pair-way", how, gram.path); got != 0 {
+					t.Errorf("control: %s: %v", how, got)
+				}
+				if gram.count(t) == 0 {
+					t.Errorf("control: %s: nothing arrived", how)
+				}
+				gram.reached.Store(0)
+			}
+		})
+	}
+	if got := newPlace(t).try(t, nil, "pair-works"); got != 0 {
+		t.Errorf("control: %v", got)
 	}
 }
 

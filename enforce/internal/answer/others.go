@@ -76,6 +76,9 @@ func (w *World) call(a *Act) Answer {
 	case "allowed", "success, without effect":
 		return allowed()
 	case "decided by the broker":
+		if a.Name == "socketpair" {
+			return allowed()
+		}
 		return Answer{Verdict: Undecided, By: Broker}
 	default:
 		return w.RefusedCall(a.Name, got)

@@ -89,7 +89,7 @@ func (m *Policy) String() string {
 		allowed = fmt.Sprintf("%d outside allowed", n)
 	}
 	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
-		allowed + "; no Unix datagram sockets"
+		allowed + "; Unix datagram sockets only as pairs"
 }
 
 // NameServers returns the servers in resolv.conf(5) that glibc asks, which are the first three.

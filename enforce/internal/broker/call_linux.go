@@ -79,6 +79,8 @@ func (m *Broker) decide(c *Call) answer {
 		return m.connect(c)
 	case c.nr == unix.SYS_SOCKET:
 		return m.udp(c)
+	case c.nr == unix.SYS_SOCKETPAIR:
+		return m.pair(c)
 	case c.nr == unix.SYS_LISTEN:
 		return m.listen(c)
 	}

@@ -72,6 +72,17 @@ func (c caller) read(at uint64, buf []byte) unix.Errno {
 	return 0
 }
 
+// memory opens the caller's memory (proc_pid_mem(5)). It stays that of the same process, whoever
+// gets the caller's number.
+func (c *Call) memory() (fd int, _ unix.Errno) {
+	fd, err := unix.Open(procfs.Path(c.from.tid, "mem"), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	c.held = append(c.held, fd)
+	return fd, 0
+}
+
 // status has fields of proc_pid_status(5) for a process or thread.
 type status struct {
 	process                   int // the thread group

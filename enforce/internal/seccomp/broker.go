@@ -1,6 +1,9 @@
 package seccomp
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // CapSysPtrace is CAP_SYS_PTRACE. With it the broker can look into processes that are not
 // dumpable.
@@ -56,10 +59,24 @@ func listenerRule() rule {
 // look. Mediating it would slow down every program that uses it. For AF_UNIX the kernel treats
 // SOCK_RAW as SOCK_DGRAM.
 func noDatagrams() []clause {
-	const datagram, raw = 2, 3
 	var out []clause
-	for _, kind := range []uint32{datagram, raw} {
+	for _, kind := range []uint32{sockDatagram, sockRaw} {
 		out = append(out, clause{[]test{{arg: 0, is: AfUnix}, {arg: 1, mask: sockTypeMask, is: kind}}, refuseESOCKTNOSUPPORT})
 	}
 	return out
+}
+
+// pairsApart gives socketpair(2) a rule of its own, in which the broker makes pairs of Unix
+// datagram sockets. They need no addresses.
+func pairsApart(rules []rule) []rule {
+	i := slices.IndexFunc(rules, func(r rule) bool { return slices.Contains(r.calls, "socketpair") })
+	pairs := rules[i]
+	rules[i].calls, pairs.calls = []string{"socket"}, []string{"socketpair"}
+	pairs.clauses = slices.Clone(pairs.clauses)
+	for n := range pairs.clauses {
+		if pairs.clauses[n].answer == refuseESOCKTNOSUPPORT {
+			pairs.clauses[n].answer = actNotify
+		}
+	}
+	return append(rules, pairs)
 }

@@ -10,6 +10,7 @@ const (
 
 	SockStream   = 1
 	sockDatagram = 2
+	sockRaw      = 3
 	sockTypeMask = 0xf
 
 	protoTCP = 6

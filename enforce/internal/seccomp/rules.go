@@ -46,6 +46,9 @@ func Compile(q Options) *Filter {
 	default:
 		rules = append(rules, openNetworkRules(unixSockets)...)
 	}
+	if q.Peers {
+		rules = pairsApart(rules)
+	}
 	if q.Peers || q.Signals != SignalsKernel || q.Watch {
 		rules = append(rules, listenerRule())
 	}
