@@ -60,6 +60,7 @@ type breach struct{ name, script string }
 func breachAll(t *testing.T, make func(t *testing.T) *place, attacks []breach, rootOnly ...string) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
 			free := make(t)
 			if !slices.Contains(rootOnly, a.name) {
 				status, out := free.sh(t, nil, a.script)

@@ -90,6 +90,7 @@ func TestOwnFiles(t *testing.T) {
 			{"through /proc/self/root", `echo x >>"/proc/self/root$PWD/project/.zsbx.toml"`},
 		} {
 			t.Run(a.name, func(t *testing.T) {
+				t.Parallel()
 				if status, out := ownPlace(t).sh(t, nil, a.script); status != 0 {
 					t.Fatalf("control: exit status %d: %s", status, out)
 				}

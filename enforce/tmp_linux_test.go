@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -193,14 +194,20 @@ func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look 
 	if testing.Short() {
 		rounds = 5
 	}
-	for seed := range rounds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := drawClosed(t, rand.New(rand.NewPCG(seed, stream)), own)
-			plan := enforce.NewPlan(d.policy, enforce.Probe(), host(), enforce.Options{})
-			look(t, plan)
-			d.check(t, plan)
-		})
-	}
+	var looking sync.Mutex
+	t.Run("drawn", func(t *testing.T) {
+		for seed := range rounds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				d := drawClosed(t, rand.New(rand.NewPCG(seed, stream)), own)
+				plan := enforce.NewPlan(d.policy, enforce.Probe(), host(), enforce.Options{})
+				looking.Lock()
+				look(t, plan)
+				looking.Unlock()
+				d.check(t, plan)
+			})
+		}
+	})
 }
 
 // closed is a tree with rules and denials, and its files.

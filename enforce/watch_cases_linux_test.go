@@ -1,13 +1,14 @@
 package enforce_test
 
 import (
+	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -109,6 +110,9 @@ py t = [threading.Thread(target=f) for i in range(8)]; [x.start() for x in t]; [
 	}
 }
 
+// abstracts counts the abstract sockets that tests listen on, so that each has its own name.
+var abstracts atomic.Int64
+
 // outsiders sets up what the cases are refused.
 func outsiders(t *testing.T, p *place) (env []string) {
 	t.Helper()
@@ -120,7 +124,7 @@ func outsiders(t *testing.T, p *place) (env []string) {
 	if err := os.WriteFile(p.out+"/none", nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	abstract := "zsbx-watch-" + strconv.Itoa(os.Getpid()) + filepath.Base(p.dir)
+	abstract := fmt.Sprintf("zsbx-watch-%d-%d", os.Getpid(), abstracts.Add(1))
 	port := ""
 	for _, l := range [][2]string{{"unix", p.out + "/sock"}, {"unix", "@" + abstract}, {"tcp", ":0"}} {
 		s, err := net.Listen(l[0], l[1])
@@ -193,6 +197,7 @@ func TestWatchTruth(t *testing.T) {
 	testkit.NeedProgram(t, "/usr/bin/strace")
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			victim := startVictim(t)
 			place := func() (*place, []string, []string) {
 				p := decidePlace(t)

@@ -55,6 +55,7 @@ fi
 if [ ! -e "$root" ]; then
 	cp -a "$base" "$root"
 	chroot "$root" useradd -m -s /bin/bash someone
+	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io" # nothing there has to survive a crash
 	# How this machine reaches packages: apt's settings and keys, the resolver, and
 	# certificates that were added.
 	rm -f "$root/etc/apt/sources.list"
