@@ -52,8 +52,9 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		set(v.Name, v.Value)
 	}
 	if mode != EnvVars {
-		set("PWD", rs.host.Dir)
+		set("PWD", rs.logicalDir())
 	}
+	rs.jobServer(f.vars)
 	f.java(rs.host, presets)
 	for _, v := range env.Set {
 		if err := cmp.Or(checkEnvName(v.Name), checkEnvValue(v.Value)); err != nil {

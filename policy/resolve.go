@@ -64,10 +64,10 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.spareSecrets()
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
+	rs.r.Private = flat.Private
 	rs.environment(&flat.Env, flat.Presets)
 	rs.r.env, rs.r.audit, rs.r.closed = flat.Env, flat.Audit, flat.Closed
 	rs.r.Limits, rs.r.Presets, rs.r.Guard = flat.Limits, flat.Presets, flat.Guard
-	rs.r.Private = flat.Private
 	if err := rs.errs.err(); err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func (c *Command) giveUp() {
 // start runs the command in a new session. It does without what the kernel refuses, if
 // the gaps that this leaves are accepted.
 func (c *Command) start() error {
-	env, dir := c.host.Env, c.host.Dir
+	env, dir := policy.Tracked(c.host.Env), c.host.Dir
 	if c.plan != nil {
 		env, dir = c.plan.Env, c.resolved.Dir
 	}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// What some variables of the caller say is not so for the command. Their values change.
+
+// makeVariables are those in which make(1), and cargo, name the pipe or FIFO of their job server.
+var makeVariables = []string{"MAKEFLAGS", "MFLAGS", "CARGO_MAKEFLAGS"}
+
+// withoutJobServer returns the value of one of makeVariables without the words about a job server.
+// The command does not get its descriptors, since it gets none of the caller's but 0 to 2. A make
+// that is told of such a server would complain about a missing "+", and run one job at a time.
+// Without the words it starts a job server of its own, for the jobs that -jN allows. A -j without
+// a number means no limit once the words are gone, so it goes with them. A FIFO stays if open says
+// that the command may use it.
+func withoutJobServer(value string, open func(fifo string) bool) string {
+	gone := false
+	closed := func(word string) bool {
+		_, server, ok := strings.Cut(word, "--jobserver-auth=")
+		if fifo, named := strings.CutPrefix(server, "fifo:"); ok && named && open(fifo) {
+			return false
+		}
+		return strings.HasPrefix(word, "--jobserver-auth=") || strings.HasPrefix(word, "--jobserver-fds=")
+	}
+	flags, variables, more := strings.Cut(value, " -- ") // after it come variables, whose values are anything
+	words := strings.Split(flags, " ")
+	words = slices.DeleteFunc(words, func(word string) bool {
+		if closed(word) {
+			gone = true
+			return true
+		}
+		return false
+	})
+	if !gone {
+		return value
+	}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "-j" })
+	flags = strings.Join(words, " ")
+	if more {
+		flags += " -- " + variables
+	}
+	return flags
+}
+
+// jobServer changes what the caller's variables say about a job server.
+func (rs *resolver) jobServer(vars map[string]envVar) {
+	open := func(fifo string) bool { return rs.r.Allowed(fifo, Read|Write).Allowed }
+	for _, name := range makeVariables {
+		if v, ok := vars[name]; ok && v.keep {
+			v.value = withoutJobServer(v.value, open)
+			vars[name] = v
+		}
+	}
+}
+
+// Tracked returns the environment of a command that is only tracked: the caller's, without a job
+// server's descriptors, which it does not get either. It can open a FIFO.
+func Tracked(env []string) []string {
+	all := slices.Clone(env)
+	for i, e := range all {
+		name, value, _ := strings.Cut(e, "=")
+		if slices.Contains(makeVariables, name) {
+			all[i] = name + "=" + withoutJobServer(value, func(string) bool { return true })
+		}
+	}
+	return all
+}
+
+// logicalDir returns the caller's PWD if it names the working directory, by links that the command
+// sees as well, and otherwise the working directory itself. Shells then say as outside where they
+// are ("pwd -L").
+func (rs *resolver) logicalDir() string {
+	h := rs.host
+	pwd := h.Getenv("PWD")
+	if pwd == h.Dir || !path.IsAbs(pwd) || path.Clean(pwd) != pwd || hasControl(pwd) {
+		return h.Dir
+	}
+	real, links, st, err := h.Trail(pwd)
+	if err != nil || real != h.Dir || !st.Mode.IsDir() {
+		return h.Dir
+	}
+	unseen := func(link string) bool {
+		for _, top := range []string{"/tmp", "/var/tmp", "/proc", "/dev"} { // the command may have its own
+			if Within(link, top) && !Within(h.Dir, top) {
+				return true
+			}
+		}
+		return rs.r.Private.Home.Is() && Within(link, h.Follow(h.Home).Path)
+	}
+	if slices.ContainsFunc(links, unseen) {
+		return h.Dir
+	}
+	return pwd
+}
