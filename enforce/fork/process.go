@@ -59,6 +59,7 @@ type Process struct {
 
 	beside int          // what Next watches besides the keeper
 	ready  func(r bool) // nil for none
+	later  func()       // nil for none
 
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
@@ -99,6 +100,10 @@ func (p *Process) Next() (Event, error) {
 func (p *Process) Beside(fd int, ready func(readable bool)) {
 	p.beside, p.ready = fd, ready
 }
+
+// Later makes Next call f once nothing has happened for a moment, or before it calls what Beside
+// has. Short commands end before that. Linux only.
+func (p *Process) Later(f func()) { p.later = f }
 
 // Signal sends sig to the command, and never to another process: after the
 // command's end it does nothing or returns os.ErrProcessDone. It wakes a keeper

@@ -62,7 +62,7 @@ func (p *Process) heard() bool {
 			return true
 		}
 	default:
-		return p.ready == nil || p.polled(unix.POLLIN, -1) // a read waits as well
+		return p.ready == nil && p.later == nil || p.polled(unix.POLLIN, -1) // a read waits as well
 	}
 	return false
 }
@@ -76,6 +76,9 @@ func (p *Process) wakes(events int16, d time.Duration) bool {
 	return p.polled(events, wakeTime)
 }
 
+// aMoment is when Next calls what Later has, in milliseconds.
+const aMoment = 10
+
 // polled reports whether, within d, there are events on the connection or it was closed. A
 // negative d means without a limit. If events are to be read, it also watches Beside's
 // descriptor.
@@ -87,12 +90,21 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 			left := max(time.Until(end), 0) + time.Millisecond - 1
 			ms = int(min(left/time.Millisecond, math.MaxInt32))
 		}
+		soon := events != 0 && p.later != nil
+		if soon && (ms < 0 || ms > aMoment) {
+			ms = aMoment
+		}
 		fds := []unix.PollFd{{Fd: int32(p.conn), Events: events}, {Fd: -1, Events: unix.POLLIN}}
 		if events != 0 && p.ready != nil {
 			fds[1].Fd = int32(p.beside)
 		}
 		n, err := unix.Poll(fds, ms)
 		failed := err != nil && err != unix.EINTR
+		if soon && (n <= 0 || fds[0].Revents == 0) {
+			later := p.later
+			p.later = nil
+			later()
+		}
 		if got := fds[1].Revents; fds[1].Fd >= 0 && (got != 0 || failed) {
 			ready := p.ready
 			p.ready = nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
 	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
@@ -90,6 +91,18 @@ func (c *Command) serve(started bool) {
 	}
 }
 
+// reserve makes this process's threads, once.
+func (c *Command) reserve() { c.reserved.Do(reserveThreads) }
+
+// reserveInTime makes them before the command can use up its processes: before it begins, or
+// when it has run for a moment. That would delay a short command, so it is only done if there
+// are few processes, or if this process is more than a bystander.
+func (c *Command) reserveInTime(cmd *fork.Command) {
+	if c.o.Keep || c.o.Explain || c.relay != nil || fewProcesses() {
+		cmd.Commit = append(cmd.Commit, func(*fork.Process) error { c.reserve(); return nil })
+	}
+}
+
 // answer starts the broker, which answers what the kernel can't decide. Without asked it
 // closes a broker that was not started.
 func (c *Command) answer(asked bool) {
@@ -100,6 +113,7 @@ func (c *Command) answer(asked bool) {
 		c.broker = nil
 	default:
 		c.served = make(chan struct{})
+		c.reserve()
 		go func() {
 			defer close(c.served)
 			if err := c.broker.Serve(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,13 +25,15 @@ type Command struct {
 	s     *track.Session
 	began time.Time
 
-	files   *stdio.Files
-	relay   *stdio.Relay   // nil without Options.TTY
-	signals chan os.Signal // nil unless this process receives signals for the command
-	pass    *passing
-	broker  *enforce.Mediator
-	served  chan struct{} // closed when the broker is done
-	before  *enforce.Snapshot
+	files    *stdio.Files
+	relay    *stdio.Relay   // nil without Options.TTY
+	signals  chan os.Signal // nil unless this process receives signals for the command
+	pass     *passing
+	broker   *enforce.Mediator
+	served   chan struct{} // closed when the broker is done
+	before   *enforce.Snapshot
+	reserved sync.Once // reserveThreads was called
+
 	trouble error // with the caller's terminal, reported by Wait
 	ctx     context.Context
 	detach  func() // stops following the context
@@ -243,6 +246,9 @@ func (c *Command) try(cmd fork.Command) error {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}
+	if !c.o.InPlace {
+		c.reserveInTime(&cmd)
+	}
 	err := c.s.Start(&cmd)
 	c.serve(err == nil)
 	return enforce.ExplainStart(err)
@@ -252,6 +258,7 @@ func (c *Command) try(cmd fork.Command) error {
 func (c *Command) begin() {
 	c.began = time.Now()
 	c.passEarly()
+	c.s.Later(c.reserve)
 	c.files.CloseCommand()
 	c.files.Begin(c.o.Job)
 	c.trouble = c.relay.Begin(c.s, &c.exited)

@@ -25,6 +25,9 @@ import (
 // One goroutine leads: it takes calls from the queue and answers them. When a call takes longer
 // than patience, another goroutine takes the lead, and the first one ends with its call. So a
 // slow call, or one that the command keeps from ending, delays only its caller.
+//
+// A goroutine that blocks needs a thread, and Go's runtime ends a program that gets none. So at
+// most maxBlocked block at a time. Those that wait for a descriptor block none: see until.
 type Broker struct {
 	policy *Policy
 	pins   []*os.File // see pin
@@ -42,13 +45,18 @@ type Broker struct {
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
 
-	mu     sync.Mutex
-	askers map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
+	mu      sync.Mutex
+	askers  map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
+	blocked int               // goroutines that lead, or answer a call and may block
+	vacant  bool              // nobody leads, because maxBlocked was reached
+	waiting map[*wait]bool    // for await
+
+	retrying sync.Mutex // held by the one deferred call that is tried again
 
 	received, begun sync.Once // the queue was received, or given up; serving began, or never will
 
 	over    chan struct{} // closed when serving is over
-	stop    [2]int        // a pipe; its writing end is closed when serving is over
+	stop    [2]int        // a pipe that wakes await; its writing end is closed when serving is over
 	failure error         // why serving ended
 
 	receiving atomic.Int32 // how many goroutines wait for a call or are about to: at most one
@@ -58,7 +66,14 @@ type Broker struct {
 const (
 	patience = 5 * time.Millisecond // how long one may delay others
 	maxBusy  = 256                  // how many at a time, since each has open descriptors
+
+	maxBlocked = 5           // how many goroutines may block in one, or lead
+	maxDelay   = time.Second // how long a call waits for one of them
 )
+
+// Threads is how many threads Serve needs at most: maxBlocked, and those of serve, of await,
+// and of one deferred call.
+const Threads = maxBlocked + 3
 
 var (
 	errNoQueue  = errors.New("there is no queue of socket calls") // the command was not started
@@ -69,7 +84,7 @@ var (
 // New returns the broker for a command that will be started, and the steps that install its
 // filter.
 func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	m := &Broker{policy: allowed, over: make(chan struct{}), askers: map[[2]uint32]int{}}
+	m := &Broker{policy: allowed, over: make(chan struct{}), askers: map[[2]uint32]int{}, waiting: map[*wait]bool{}}
 	err := m.pin()
 	if err == nil {
 		m.hand, err = newHandover()
@@ -178,7 +193,7 @@ func (m *Broker) serve() {
 	if m.queue.control == nil {
 		return
 	}
-	if m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC); m.failure != nil {
+	if m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK); m.failure != nil {
 		m.queue.close()
 		return
 	}
@@ -209,33 +224,72 @@ func (m *Broker) serve() {
 	}()
 }
 
-// lead starts a goroutine that takes the lead.
+// lead starts a goroutine that takes the lead. If too many block, one that is done leads on.
 func (m *Broker) lead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.isOver() {
-		return
+	switch {
+	case m.isOver():
+	case m.blocked >= maxBlocked:
+		m.vacant = true
+	default:
+		m.blocked++
+		m.workers.Go(m.work)
 	}
-	m.workers.Go(func() {
-		c := &Call{broker: m}
-		for m.next(c) {
-			if c.relief == nil { // not before the first call: Go's runtime exits if it gets no poller for a timer
-				c.relief = time.AfterFunc(patience, m.lead)
-			} else {
-				c.relief.Reset(patience)
-			}
-			c.answer()
-			if !c.relief.Stop() {
-				return
-			}
-		}
-	})
 }
 
-// relieve lets another goroutine lead at once, if the one that answers this call is leading.
+// work leads until another goroutine has taken the lead.
+func (m *Broker) work() {
+	c := &Call{broker: m}
+	for m.next(c) {
+		if c.relief == nil { // not before the first call: Go's runtime exits if it gets no poller for a timer
+			c.relief = time.AfterFunc(patience, m.lead)
+		} else {
+			c.relief.Reset(patience)
+		}
+		c.answer()
+		if !c.relief.Stop() && (c.waits || !m.leadOn()) {
+			return
+		}
+	}
+}
+
+// leadOn reports whether a goroutine that was relieved must lead again, because nobody does.
+func (m *Broker) leadOn() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	on := m.vacant
+	if !on {
+		m.blocked--
+	}
+	m.vacant = false
+	return on
+}
+
+// relieve lets another goroutine lead at once, and says that the one that answers this call
+// blocks no more.
 func (c *Call) relieve() {
-	if c.relief.Stop() {
-		c.broker.lead()
+	m := c.broker
+	c.waits = true
+	m.mu.Lock()
+	m.blocked--
+	nobody := m.vacant
+	m.vacant = false
+	m.mu.Unlock()
+	if c.relief.Stop() || nobody {
+		m.lead()
+	}
+}
+
+// crowded reports whether all goroutines that may block do so. It waits a moment for one to end.
+func (m *Broker) crowded() bool {
+	for end := time.Now().Add(maxDelay); ; time.Sleep(patience) {
+		m.mu.Lock()
+		all := m.blocked >= maxBlocked
+		m.mu.Unlock()
+		if !all || time.Now().After(end) {
+			return all
+		}
 	}
 }
 
@@ -263,16 +317,24 @@ func (m *Broker) next(c *Call) bool {
 // reason. Then it wakes the goroutine that waits for a call. Before Linux 6.11 the kernel does
 // not report that no call will come, so a signal must. SIGURG is harmless: Go's runtime
 // interrupts its threads with it all the time.
+//
+// Meanwhile it polls for all that wait in until.
 func (m *Broker) await() {
-	p := []unix.PollFd{{Fd: int32(m.queue.fd)}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-	errno := unix.EINTR
-	for errno == unix.EINTR {
-		errno = patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) })
+	for !m.isOver() {
+		polls, waits := m.polled()
+		errno := patiently(func() unix.Errno { _, err := unix.Poll(polls, -1); return asErrno(err) })
+		switch {
+		case errno == unix.EINTR:
+		case errno != 0:
+			m.finish(fmt.Errorf("poll: %w", errno))
+		case polls[0].Revents != 0:
+			m.finish(nil)
+		default:
+			var woken [64]byte
+			_, _ = unix.Read(m.stop[0], woken[:])
+			m.wake(polls[2:], waits)
+		}
 	}
-	if errno != 0 {
-		m.finish(fmt.Errorf("poll: %w", errno))
-	}
-	m.finish(nil)
 	for i := 0; i < attempts && m.receiving.Load() > 0; i++ {
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, t := range threads {

@@ -16,6 +16,7 @@ type Call struct {
 	from   caller
 	held   []int // descriptors to close after the answer
 	relief *time.Timer
+	waits  bool      // another goroutine leads, and this one does not block
 	text   [512]byte // most paths are short
 
 	Notes any // the watcher's own; they are kept from call to call
@@ -45,7 +46,7 @@ func (c *Call) answer() {
 		}
 	}
 	a := refused(unix.EAGAIN)
-	if m.busy.Add(1) <= maxBusy {
+	if m.busy.Add(1) <= maxBusy && !m.crowded() {
 		a = m.decide(c)
 	}
 	if watcher != nil && a.errno != 0 {
@@ -57,8 +58,12 @@ func (c *Call) answer() {
 }
 
 // close can block as long as the command likes, if the command set SO_LINGER and has closed its
-// own copy of a socket.
+// own copy of a socket. So only one of the calls that were deferred does so at a time.
 func (c *Call) close() {
+	if c.waits {
+		c.broker.retrying.Lock()
+		defer c.broker.retrying.Unlock()
+	}
 	for _, fd := range c.held {
 		unix.Close(fd)
 	}
@@ -91,6 +96,9 @@ func (m *Broker) decide(c *Call) answer {
 func (c *Call) Tid() int        { return c.from.tid }
 func (c *Call) Nr() int32       { return c.nr }
 func (c *Call) Args() [6]uint64 { return c.args }
+
+// Crowded reports whether the one who looks at the call must not block.
+func (c *Call) Crowded() bool { return c.broker.crowded() }
 
 // Continue lets the kernel make the call as if it had not been stopped. Refuse makes it fail.
 func (c *Call) Continue()               { c.respond(answer{proceed: true}) }

@@ -64,7 +64,7 @@ func (m *Broker) connect(c *Call) answer {
 
 // wait retries a call until it has an answer. For Unix sockets the pause doubles from minPause
 // to maxPause. Internet sockets are polled. A pending signal is noticed after maxPause at the
-// latest.
+// latest. Only one call at a time is tried again, since the command can make it block.
 func (w *waiter) wait() answer {
 	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
 	late := unix.EINPROGRESS
@@ -79,9 +79,12 @@ func (w *waiter) wait() answer {
 		if w.sock.domain == unix.AF_UNIX {
 			time.Sleep(pause)
 		} else {
-			unix.Poll([]unix.PollFd{{Fd: int32(w.sock.fd), Events: unix.POLLOUT}}, int(maxPause.Milliseconds()))
+			w.broker.until([]unix.PollFd{{Fd: int32(w.sock.fd), Events: unix.POLLOUT}}, maxPause)
 		}
-		if a := w.attempt(); !a.deferred {
+		w.broker.retrying.Lock()
+		a := w.attempt()
+		w.broker.retrying.Unlock()
+		if !a.deferred {
 			return a
 		}
 		select {

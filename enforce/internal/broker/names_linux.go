@@ -42,7 +42,7 @@ func (m *Broker) udp(c *Call) answer {
 	end := cookie(pair[0])
 	m.askers[end] = out
 	go func() {
-		relay(pair[1], out)
+		m.relay(pair[1], out)
 		m.mu.Lock()
 		delete(m.askers, end)
 		m.mu.Unlock()
@@ -70,13 +70,13 @@ func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 	return a, is
 }
 
-// relay passes questions and answers on until the command's end is closed. It drops what can't
-// be sent, as UDP does.
-func relay(mine, out int) {
+// relay passes questions and answers on until the command's end is closed or serving is over.
+// It drops what can't be sent, as UDP does.
+func (m *Broker) relay(mine, out int) {
 	buf := make([]byte, maxAnswer)
 	for {
 		p := []unix.PollFd{{Fd: int32(mine), Events: unix.POLLIN}, {Fd: int32(out), Events: unix.POLLIN}}
-		if _, err := unix.Poll(p, -1); err != nil && err != unix.EINTR {
+		if !m.until(p, 0) {
 			return
 		}
 		if p[0].Revents != 0 {

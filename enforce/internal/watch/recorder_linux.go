@@ -109,7 +109,7 @@ func (l *look) confirm() {
 	runtime.LockOSThread() // the thread that attached must detach
 	defer runtime.UnlockOSThread()
 	wanders := l.Act.Op == answer.Exec && l.process != l.Pid
-	if l.r.imagine || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // it is traced already, not dumpable, or Yama refuses
+	if l.r.imagine || l.call.Crowded() || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // it is traced already, not dumpable, or Yama refuses
 		l.thread.tries.Store(0)
 		a := &l.Act
 		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 || l.Answer.By == answer.Mounts // else ENOENT
