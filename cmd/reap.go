@@ -48,14 +48,38 @@ func (o *reapFlags) run(a *app, refs []string) error {
 		return err
 	}
 	ids, err := o.targets(a, st, refs)
-	reports, errs := o.each(st, ids)
+	reports, errs := o.each(a, st, ids)
 	if err := errors.Join(append(errs, err, o.print(a, reports))...); err != nil {
 		return err
 	}
-	if !o.dryRun && slices.ContainsFunc(reports, func(r track.Report) bool { return !r.Done() }) {
+	if !o.dryRun && slices.ContainsFunc(reports, func(r reaped) bool { return !r.Done() }) {
 		return status(exitNo)
 	}
 	return nil
+}
+
+// reaped is a report on a session, with what its own zsbx could not tell.
+type reaped struct {
+	track.Report
+
+	Changes []change `json:"changes"`
+	untold  []*sandbox.Untold
+}
+
+type change struct {
+	Path string `json:"path"`
+	New  bool   `json:"new"`
+}
+
+// tell adds what was not told of an ended session. An error is a warning: it is not about the
+// session's processes.
+func (r *reaped) tell(st *track.Store) {
+	r.untold = sandbox.TellOf(st, r.ID)
+	for _, u := range r.untold {
+		for _, c := range u.Changes {
+			r.Changes = append(r.Changes, change{c.Path, c.New})
+		}
+	}
 }
 
 func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []string, _ error) {
@@ -75,6 +99,12 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 			ids = append(ids, i.ID)
 		}
 	}
+	for _, n := range st.Notes("") { // the session may be gone
+		if !n.Lives && !slices.Contains(ids, n.ID) {
+			ids = append(ids, n.ID)
+		}
+		n.Close()
+	}
 	if o.all && !a.say.json {
 		a.tellOrphans(orphans)
 	}
@@ -83,19 +113,25 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 
 // each reaps the sessions at the same time, and returns their reports in order. An error with
 // one does not stop the others. A session with an error has a report only if something was done.
-func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, _ []error) {
-	all, errs := make([]track.Report, len(ids)), make([]error, len(ids))
+func (o *reapFlags) each(a *app, st *track.Store, ids []string) (reports []reaped, _ []error) {
+	all, errs := make([]reaped, len(ids)), make([]error, len(ids))
 	places := make(chan struct{}, 16) // most of it is waiting for keepers
 	var wg sync.WaitGroup
 	for n, id := range ids {
 		places <- struct{}{}
 		wg.Go(func() {
-			all[n], errs[n] = o.one(st, id)
+			all[n].Report, errs[n] = o.one(st, id)
+			if !o.dryRun && errs[n] == nil {
+				all[n].tell(st)
+			}
 			<-places
 		})
 	}
 	wg.Wait()
 	for n, r := range all {
+		for _, u := range r.untold {
+			a.tellUntold(u)
+		}
 		if errs[n] == nil || r.How != "" || r.Unproved != "" {
 			reports = append(reports, r)
 		}
@@ -120,7 +156,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 }
 
 // print prints a line for each report, and one for each process that is left.
-func (o *reapFlags) print(a *app, reports []track.Report) error {
+func (o *reapFlags) print(a *app, reports []reaped) error {
 	t := &table{}
 	for i := range reports {
 		r := &reports[i]

@@ -45,6 +45,10 @@ func (a *app) warning(w sandbox.Warning) {
 	if w.Text != "" {
 		a.say.warn("%s", w.Text)
 	}
+	if w.Untold != nil {
+		a.tellUntold(w.Untold)
+		hints = append(hints, hintUntold(w.Untold))
+	}
 	a.say.hints(append(hints, w.Hint))
 }
 
@@ -159,18 +163,38 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 // tellChanges prints in one line what is protected or denied, and is new or changed since
 // the command was started.
 func (a *app) tellChanges(changes []enforce.Change) {
-	if len(changes) == 0 {
-		return
+	if len(changes) > 0 {
+		a.say.warn("look at these files, which changed while the command ran and are denied to it or acted upon outside: %s", fewChanges(changes))
 	}
-	var names []string
-	for _, c := range changes {
+}
+
+func fewChanges(changes []enforce.Change) string {
+	return few(each(changes, func(c enforce.Change) string {
 		what := "changed"
 		if c.New {
 			what = "new"
 		}
-		names = append(names, shell.Quote(c.Path)+" ("+what+")")
+		return shell.Quote(c.Path) + " (" + what + ")"
+	}))
+}
+
+// tellUntold warns about what changed since a command was started whose zsbx was killed.
+func (a *app) tellUntold(u *sandbox.Untold) {
+	if u.Err != nil {
+		a.say.warn("the zsbx of session %s was killed before it reported, and what changed can't be told: %v", u.Session, u.Err)
 	}
-	a.say.warn("look at these files, which changed while the command ran and are denied to it or acted upon outside: %s", few(names))
+	if len(u.Changes) > 0 {
+		a.say.warn("the zsbx of session %s was killed before it reported: look at these files, which changed since its command was started "+
+			"and are denied to it or acted upon outside: %s", u.Session, fewChanges(u.Changes))
+	}
+}
+
+// hintUntold has what ends a session that still runs.
+func hintUntold(u *sandbox.Untold) string {
+	if u.Lives {
+		return "zsbx reap " + u.Session
+	}
+	return ""
 }
 
 // propose prints what to type so that needs are met, or why nothing is proposed.

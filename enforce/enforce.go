@@ -169,6 +169,9 @@ type (
 	SeatbeltOptions = seatbelt.Options
 )
 
+// LoadSnapshot returns a snapshot that another process saved, with Snapshot.Save.
+func LoadSnapshot(b []byte, host *policy.Host) (*Snapshot, error) { return protect.Load(b, host) }
+
 // SeatbeltProfile returns the Seatbelt profile for a policy.
 func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 	return seatbelt.Profile(r, o)

@@ -75,6 +75,7 @@ type Session struct {
 
 	found          // as a later process will find it
 	watch *os.File // the pipe to the watcher on macOS, or nil
+	note  *os.File // see Note; nil for none
 
 	parent string // the directory in which the session's control group is made, scope, or "" for none
 

@@ -122,7 +122,7 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 
 // AuditLine is a line of the audit log, which has two for each session, in one file for
 // each day of UTC. What is empty is left out. A session has no end if its command replaced
-// the supervisor, or if the supervisor was killed.
+// the supervisor, or if the supervisor was killed and no later one has told that.
 type AuditLine struct {
 	Event   string    `json:"event"` // "start": before the command is started, and again if it is planned anew; "end"
 	Time    time.Time `json:"time"`
@@ -154,6 +154,7 @@ type AuditEnd struct {
 	Refusals    int    `json:"refusals,omitempty"`     // how many refusals were recorded
 	Killed      int    `json:"ended"`                  // processes that were ended with the session
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
+	Late        bool   `json:"late,omitempty"`         // written by a later zsbx, since the session's own was killed; the duration is until then
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that
@@ -237,7 +238,7 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 				known[l.Session], all = s, append(all, s)
 			case l.AuditStart != nil:
 				s.Start = l
-			default:
+			case s.End == nil || !l.Late:
 				s.End = l
 			}
 		}

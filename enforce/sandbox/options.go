@@ -111,6 +111,8 @@ type Warning struct {
 	Text string        // lower case, no full stop; "" when there is only Hint or Gaps
 	Hint string        // what to type to zsbx, or ""
 	Gaps []enforce.Gap // hardening that is not enforced here, reported before the start
+
+	Untold *Untold // what an earlier command in the same directory changed; nil for none
 }
 
 // warner calls Options.Warn from one goroutine at a time.

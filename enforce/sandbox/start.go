@@ -132,6 +132,7 @@ func (c *Command) giveUp() {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
 		_, _ = c.s.Close(ctx)
+		c.s.Told() // nothing ran
 	}
 	c.files.CloseCommand()
 	c.files.Close()
@@ -153,6 +154,7 @@ func (c *Command) start() error {
 	if err != nil {
 		return err
 	}
+	c.tellEarlier()
 	if c.plan != nil {
 		c.before = c.plan.Snapshot(&c.host)
 	}
@@ -246,6 +248,7 @@ func (c *Command) try(cmd fork.Command) error {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}
+	c.noteInTime(&cmd)
 	if !c.o.InPlace {
 		c.reserveInTime(&cmd)
 	}

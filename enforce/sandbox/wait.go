@@ -29,14 +29,17 @@ type Result struct {
 
 // ExitCode returns the command's exit status, or 128 plus the number of the signal that
 // ended it, as a shell does.
-func (r *Result) ExitCode() int {
-	if r.Status.Signaled() {
-		return 128 + int(r.Status.Signal())
+func (r *Result) ExitCode() int { return exitCode(r.Status) }
+
+func exitCode(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
 	}
-	return r.Status.ExitStatus()
+	return s.ExitStatus()
 }
 
-// Wait follows the command to its end, ends what it left running, and reports. The
+// Wait follows the command to its end, ends what it left running, and reports. With Options.Job
+// the caller calls Told once it has reported what is in the Result. The
 // error joins what else went wrong: *LimitError, ErrLost, the context's error,
 // *OutputError, and *Error of CodeSession.
 //
@@ -75,7 +78,11 @@ func (c *Command) Wait() (Result, error) {
 	if !c.emptied {
 		c.clearUp(&r)
 	}
-	return r, c.log.end(c, &r, errors.Join(over, err, closeErr))
+	err = c.log.end(c, &r, errors.Join(over, err, closeErr))
+	if !c.o.Job {
+		c.Told()
+	}
+	return r, err
 }
 
 // clearUp looks at what the command changed, and removes its temporary directory.

@@ -1,0 +1,50 @@
+package protect
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestSave: what was saved is loaded again, each field, whatever bytes a path has.
+func TestSave(t *testing.T) {
+	odd := "/\xff\n\x1b\u0085\"=%"
+	a := &Audit{
+		Watch:    []Watched{{odd, Any, ""}, {"/m", Missing, ""}, {"/i", Index, "/tree"}, {"/d", Denied, ""}},
+		Near:     []string{"/near", odd},
+		Repos:    []string{"/repo/.git"},
+		projects: []project{{"/p", []string{"/p/.envrc", odd}}, {"/q", nil}},
+		Trees:    []string{"/tree"},
+		Later:    []policy.DenyPath{{Pattern: "/tree/**/*.pem", Glob: true}, {Pattern: odd}},
+		Mounted:  true,
+	}
+	s := &Snapshot{
+		audit:  a,
+		before: []state{{policy.FileID{Dev: 1, Ino: 1<<64 - 1}, [2]int64{1 << 40, 999999999}, 5, odd}, {}, {size: 1}, {}},
+		named:  map[string]bool{odd: true},
+		links:  map[string]bool{"/tree/sub": true},
+		left:   maxIndexes,
+	}
+	for v := reflect.ValueOf(*s); ; v = reflect.ValueOf(*a) { // a new field must be saved, and set here
+		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; name != "host" && v.Field(i).IsZero() {
+				t.Errorf("%s is not set in this test", name)
+			}
+		}
+		if v.Type() == reflect.TypeOf(*a) {
+			break
+		}
+	}
+	got, err := Load(s.Save(), &policy.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.host = nil
+	if !reflect.DeepEqual(got, s) {
+		t.Errorf("loaded %+v %+v\nsaved  %+v %+v", got, got.audit, s, a)
+	}
+	if _, err := Load([]byte(`{"format":99}`), &policy.Host{}); err == nil {
+		t.Error("another format was loaded")
+	}
+}

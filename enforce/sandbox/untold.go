@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// This process may be killed before it tells what the command changed. So a note next to the
+// session's record has all that it would need, before the command begins. The next run in the
+// same directory tells it, and so does Reap.
+
+// noteFormat changes whenever an older reader would misunderstand the rest.
+const noteFormat = 1
+
+// note is what a track.Note has, as JSON.
+type note struct {
+	Format   int    `json:"format"`
+	Began    int64  `json:"began"`              // in nanoseconds since 1970
+	Log      string `json:"log,omitempty"`      // the audit log's directory, in hexadecimal; "" for none
+	Keep     int    `json:"keep,omitempty"`     // for how many days the log is kept
+	Snapshot text   `json:"snapshot,omitempty"` // nil for a command that was only tracked
+}
+
+// text is JSON: package object writes it as it is.
+type text []byte
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	*t = append((*t)[:0], b...)
+	return nil
+}
+
+// noteInTime stores the note while the keeper gets ready. No command runs without it.
+func (c *Command) noteInTime(cmd *fork.Command) {
+	if c.o.InPlace || c.before == nil && c.log == nil {
+		return
+	}
+	cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
+		n := note{Format: noteFormat, Began: time.Now().UnixNano()}
+		if c.log != nil {
+			n.Log = hex.EncodeToString([]byte(c.log.dir))
+			n.Keep, _ = strconv.Atoi(c.log.Keep.Value)
+		}
+		if c.before != nil {
+			n.Snapshot = c.before.Save()
+		}
+		if err := c.s.Note(c.host.Dir, object.Of(&n)); err != nil {
+			return fmt.Errorf("recording what to report at the end: %w", err)
+		}
+		return nil
+	})
+}
+
+// Told says that the Result was reported. Until then another process may have to do so.
+func (c *Command) Told() { c.s.Told() }
+
+// Untold is what a command changed whose own zsbx was killed before it could say so.
+type Untold struct {
+	Session string
+	Lives   bool             // the session has not ended; the rest is told when it has
+	Changes []enforce.Change // since it was started
+	Err     error            // why the changes can't be told
+}
+
+// tellEarlier warns about commands that ran in the same directory and whose zsbx was killed.
+func (c *prepared) tellEarlier() {
+	st, err := track.OpenStore()
+	if err != nil {
+		return // beginSession says why
+	}
+	for _, n := range st.Notes(c.host.Dir) {
+		if u := tell(n, &c.host); u.Err != nil || len(u.Changes) > 0 {
+			c.warn(Warning{Untold: u})
+		}
+	}
+}
+
+// TellOf returns what was not told of a session that was ended, nil for nothing. Nobody tells it
+// again.
+func TellOf(st *track.Store, id string) (out []*Untold) {
+	host, err := policy.ThisHost()
+	if err != nil { // the working directory is gone
+		host, err = policy.HostIn("/")
+	}
+	for _, n := range st.NotesOf(id) {
+		if err != nil {
+			n.Close()
+			out = append(out, &Untold{Session: id, Err: err})
+			continue
+		}
+		out = append(out, tell(n, &host))
+	}
+	return out
+}
+
+// tell finds out what changed, writes the end of the session to its audit log, and removes the
+// note. While the session lives the note stays.
+func tell(n *track.Note, host *policy.Host) *Untold {
+	defer n.Close()
+	u := &Untold{Session: n.ID, Lives: n.Lives}
+	var in note
+	if u.Err = json.Unmarshal(n.Text, &in); u.Err == nil && in.Format != noteFormat {
+		u.Err = fmt.Errorf("format %d, this version of zsbx reads %d", in.Format, noteFormat)
+	}
+	if u.Err == nil && in.Snapshot != nil {
+		var before *enforce.Snapshot
+		if before, u.Err = enforce.LoadSnapshot(in.Snapshot, host); u.Err == nil {
+			u.Changes = before.Changes()
+		}
+	}
+	if n.Lives {
+		return u
+	}
+	if err := in.endLog(n); err != nil && u.Err == nil {
+		u.Err = err
+	}
+	_ = n.Remove()
+	return u
+}
+
+// endLog writes the session's end to the audit log. A note that a command may have written
+// names no log.
+func (in *note) endLog(n *track.Note) error {
+	dir, err := hex.DecodeString(in.Log)
+	if len(dir) == 0 || err != nil || n.Temp {
+		return err
+	}
+	e := &AuditEnd{
+		Status: exitCode(n.Status), Late: true, Killed: n.Killed,
+		Error: "zsbx was killed before the end", DurationMS: time.Since(time.Unix(0, in.Began)).Milliseconds(),
+	}
+	if n.Status.Signaled() {
+		e.Signal = int(n.Status.Signal())
+	}
+	err = appendLine(string(dir), in.Keep, &AuditLine{Event: "end", Time: time.Now(), Session: n.ID, AuditEnd: e})
+	if err != nil {
+		return fmt.Errorf("the audit log in %s can't be written: %w", dir, err)
+	}
+	return nil
+}
