@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -45,11 +46,36 @@ func processActs() map[string]func(args []string) error {
 		"nice-group": func(a []string) error { return unix.Setpriority(unix.PRIO_PGRP, num(a[0]), 19) },
 		"ionice":     func(a []string) error { return raw(unix.SYS_IOPRIO_SET, 1, uintptr(num(a[0])), 3<<13) },
 		"become":     become,
+		"limit-all":  limitAll,
 		"own":        ownChild,
 		"own-ptrace": ownPtrace,
 		"threads":    threads,
 		"nested":     nested,
 	}
+}
+
+// limitAll makes an act on a process: "child", "everybody" or a number. EBADMSG means that
+// everybody's answers are not as they should be: only that for the keeper is EPERM.
+func limitAll(a []string) error {
+	act, whose := processActs()[a[0]], a[1]
+	switch whose {
+	case "child":
+		c := exec.Command("/bin/sleep", "60")
+		if err := c.Start(); err != nil {
+			return err
+		}
+		defer c.Wait()
+		defer c.Process.Kill()
+		return act([]string{strconv.Itoa(c.Process.Pid)})
+	case "everybody":
+		for pid := 1; pid < 1000; pid++ {
+			if err := act([]string{strconv.Itoa(pid)}); (err == unix.EPERM) != (pid == 1) || err != nil && err != unix.EPERM && err != unix.ESRCH {
+				return fmt.Errorf("%d: %w", pid, unix.EBADMSG)
+			}
+		}
+		return nil
+	}
+	return act([]string{whose})
 }
 
 // become prints what each call that changes users or groups answers to many arguments.

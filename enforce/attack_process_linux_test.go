@@ -100,6 +100,57 @@ func TestProcessAttacks(t *testing.T) {
 	}
 }
 
+// TestPidsLimits: in a PID namespace of its own a command changes limits and priorities of its own
+// processes, but of no process outside and not the keeper's.
+func TestPidsLimits(t *testing.T) {
+	needMounts(t)
+	p := newPlace(t)
+	p.policy.Private.Pids.Value = "private"
+	plan := p.mountPlan()
+	if plan.Mounts == nil || !plan.Mounts.Pids {
+		testkit.Lacks(t, testkit.UserNS, "no PID namespace is planned")
+	}
+	victim := outsider(t)
+	state := func() string {
+		out, err := exec.Command("/bin/sh", "-c", "cat /proc/$1/limits; cut -d' ' -f18,19,41 /proc/$1/stat; grep allowed /proc/$1/status", "sh", victim).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	before := state()
+	for _, act := range []string{"prlimit", "affinity", "scheduler", "schedattr", "nice"} {
+		for _, tt := range []struct {
+			whose string
+			plan  *enforce.Plan
+			want  unixErrno
+		}{
+			{"child", plan, 0}, {"child", nil, 0}, {"child", p.plan(), unix.EPERM},
+			{"1", plan, unix.EPERM}, {victim, plan, unix.ESRCH}, {"0", plan, 0},
+		} {
+			if got := p.try(t, tt.plan, "limit-all", act, tt.whose); got != tt.want {
+				t.Errorf("%s of %s, confined %v: %v, want %v", act, tt.whose, tt.plan != nil, got, tt.want)
+			}
+		}
+		// Every number that a process in the namespace may have, and some more.
+		if got := p.try(t, plan, "limit-all", act, "everybody"); got != 0 {
+			t.Errorf("%s of everybody: %v", act, got)
+		}
+	}
+	for _, act := range []string{"nice-group", "ionice"} {
+		if got := p.try(t, plan, act, victim); got != unix.EPERM {
+			t.Errorf("%s: %v", act, got)
+		}
+	}
+	if after := state(); after != before {
+		t.Errorf("a process outside changed:\n%s\nbefore:\n%s", after, before)
+	}
+	p.try(t, nil, "nice", victim)
+	if after := state(); after == before {
+		t.Error("control: a change would not be seen")
+	}
+}
+
 // TestOwnProcesses: a command can still control its own processes.
 func TestOwnProcesses(t *testing.T) {
 	needLandlock(t, 1)

@@ -95,7 +95,7 @@ func (p *Plan) filterOptions(peers bool) seccomp.Options {
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
 		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: p.signals,
 		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0, IoctlDev: landlock.Of(p.Caps.Landlock).FS&landlock.FSIoctlDev != 0,
-		UserNS: p.Mounts != nil && p.Mounts.UserNS,
+		UserNS: p.Mounts != nil && p.Mounts.UserNS, Pids: p.privatePids(),
 	}
 }
 

@@ -20,7 +20,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := Compile(Options{Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Names: abi == 7, Signals: signalsIn(abi), Truncate: abi >= 3, IoctlDev: abi >= 5, UserNS: abi == 11})
+			f := Compile(Options{Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Names: abi == 7, Signals: signalsIn(abi), Truncate: abi >= 3, IoctlDev: abi >= 5, UserNS: abi == 11, Pids: abi == 3})
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}

@@ -14,6 +14,7 @@ type Options struct {
 	Truncate bool       // Landlock handles truncate(2)
 	IoctlDev bool       // Landlock handles ioctl(2) on devices
 	UserNS   bool       // the command lives in a user namespace
+	Pids     bool       // it lives in a PID namespace, with its keeper as number 1
 	Watch    bool       // the broker sees all calls that may be refused, and answers them
 }
 
@@ -25,7 +26,7 @@ func Compile(q Options) *Filter {
 	rules := append(make([]rule, 0, 48), commonRules()...)
 	rules = append(rules, ioctlRule(), fcntlRule(q.Signals))
 	rules = append(rules, signalRules(q.Signals)...)
-	rules = append(rules, processRules(q.Signals != SignalsKernel)...)
+	rules = append(rules, processRules(q.Signals != SignalsKernel, q.Pids)...)
 	if q.UserNS {
 		rules = append(rules, ownerRules(q.UID, q.GID)...)
 		rules = append(rules, identityRules(q.UID, q.GID)...)
@@ -102,8 +103,12 @@ func namespaceRule(call string) rule {
 // processRules protect the limits and priorities of other processes, which no Landlock right
 // covers. A CPU limit of one second kills. A filter can't tell a child from a stranger, so only
 // the calling process is allowed. pthread_setaffinity_np(3) and similar functions name a thread
-// by number. A broker allows the caller's own threads; without one the number must be 0.
-func processRules(broker bool) []rule {
+// by number. A broker allows the caller's own threads; without one the number must be 0. It does
+// not allow children. These calls take a number, and a child can end and its number go to a
+// process outside between the check and the call.
+//
+// In a PID namespace of the session all numbers are its own processes', except the keeper's.
+func processRules(broker, pids bool) []rule {
 	const why = "it could starve or kill processes outside; a filter can't tell them from the command's own"
 	var schedule uint32 = RefuseEPERM
 	if broker {
@@ -115,15 +120,24 @@ func processRules(broker bool) []rule {
 	to := func(when string, clauses []clause, calls ...string) rule {
 		return rule{calls: calls, clauses: clauses, when: when, why: why}
 	}
+	const number = "the process number is not 0"
+	when, priority, other := number, "it is not PRIO_PROCESS with process number 0", test{not: true}
+	if pids {
+		const keeper = 1
+		when, other, schedule = "the process number is the keeper's", test{is: keeper}, RefuseEPERM
+		priority = "it is not PRIO_PROCESS, or " + when
+	}
+	scheduled := other
+	scheduled.arg = 1
 	return []rule{
-		to("it sets a limit and the process number is not 0", []clause{
-			{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
-			{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
+		to("it sets a limit and "+when, []clause{
+			{[]test{other, {arg: 2, not: true}}, RefuseEPERM},
+			{[]test{other, {arg: 2, high: true, not: true}}, RefuseEPERM},
 		}, "prlimit64"),
-		to("the process number is not 0", []clause{unless(0, 0, schedule)},
+		to(when, []clause{{[]test{other}, schedule}},
 			"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
-		to("the process number is not 0", []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
-		to("it is not PRIO_PROCESS with process number 0", []clause{unless(0, 0, RefuseEPERM), unless(1, 0, schedule)}, "setpriority"),
+		to(number, []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
+		to(priority, []clause{unless(0, 0, RefuseEPERM), {[]test{scheduled}, schedule}}, "setpriority"),
 		to("it is not IOPRIO_WHO_PROCESS with process number 0", []clause{unless(0, 1, RefuseEPERM), unless(1, 0, RefuseEPERM)}, "ioprio_set"),
 	}
 }
