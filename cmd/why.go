@@ -61,6 +61,9 @@ func (v *voice) refusals(r *why.Report, short func(string) string) {
 		}
 		line("  %s refused, and would also be without zsbx", count(r.Ordinary, more+"call was", more+"calls were"))
 	}
+	if f := r.Last; f != nil {
+		line("  what failed last would also fail without zsbx: %s %s (%s, %s)", f.Verb, short(f.Path), f.Errno, f.Program)
+	}
 	if r.More {
 		line("  more was refused than zsbx records: what came later is not known")
 	}

@@ -21,8 +21,19 @@ type Report struct {
 	Ordinary    int          `json:"ordinary"`    // refusals that would happen without zsbx, too
 	Environment []string     `json:"environment"` // variables that the command did not get but may have wanted
 	More        bool         `json:"more"`        // there were more than could be recorded
-	Causes      int          `json:"-"`           // entries with Cause
-	Needs       []learn.Need `json:"-"`           // for all entries
+	Last        *Failure     `json:"last_failure,omitempty"`
+	Causes      int          `json:"-"` // entries with Cause
+	Needs       []learn.Need `json:"-"` // for all entries
+}
+
+// Failure is the call that failed last before a command did, for an ordinary reason: the modes
+// of files, or a missing file. It came after all refusals, or after all but those of programs
+// that went on.
+type Failure struct {
+	Verb    string `json:"operation"`
+	Path    string `json:"path"`
+	Errno   string `json:"errno"`
+	Program string `json:"program"`
 }
 
 // Entry is one thing that was refused, however often. It has the most telling refusal, with
@@ -113,7 +124,7 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		r.Entries = append(r.Entries, e)
 	}
-	r.rank(status != 0)
+	r.rank(slices.DeleteFunc(slices.Clone(got.Failures), func(f watch.Refusal) bool { return follows(&f, list) }))
 	if status != 0 {
 		r.Environment = wanted(plan.Policy.EnvDrop)
 	}
@@ -198,7 +209,9 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	for _, x := range group {
 		paths[x.Act.Path] = true
 		e.Count, e.Proved = e.Count+x.Count, e.Proved && x.Proved
-		e.Left, e.When = min(e.Left, x.Left), max(e.When, x.When)
+		if e.Left = min(e.Left, x.Left); x.When >= e.When {
+			e.When, e.Process, e.Exit = x.When, x.Process, x.Exit
+		}
 	}
 	e.Paths = len(paths)
 	return e
@@ -223,36 +236,91 @@ func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By =
 const soon = 8
 
 // rank puts the likely cause first. If the command failed, it marks that one as a cause, and
-// also refusals right after which a thread ended.
-func (r *Report) rank(failed bool) {
-	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(), a.score()) })
+// also refusals right after which a thread of the same process ended. The order of events
+// decides between processes: what came before the last one that gave up was survived. If a
+// process failed later for an ordinary reason, that is the likelier cause, and nothing is
+// marked.
+func (r *Report) rank(failures []watch.Refusal) {
+	last := r.lastProcess()
+	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(last), a.score(last)) })
+	var after *watch.Refusal // the last ordinary failure
+	i := slices.IndexFunc(failures, func(f watch.Refusal) bool { return f.Exit != 0 && f.Left <= soon })
+	if i >= 0 && r.Status != 0 {
+		after = &failures[i]
+	}
 	found := false // whether a cause is more than a call
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		e.Rank = i + 1
-		also := e.Left <= soon
+		also := e.Left <= soon && e.Process == last
 		if e.ran() {
 			also = !found
 		}
-		e.Cause = failed && e.Harmless == "" && (r.Causes == 0 || also) || e.instead != ""
+		survived := after != nil && after.When > e.When
+		e.Cause = r.Status != 0 && e.Harmless == "" && e.explains(r.Status) && !survived && (r.Causes == 0 || also) || e.instead != ""
 		if e.Cause {
 			r.Causes++
 			found = found || e.Verb != "call"
 		}
 	}
+	if after != nil && r.Causes == 0 {
+		r.Last = &Failure{after.Act.Verb(), cmp.Or(after.Act.To, after.Act.Path), after.Errno, after.Program}
+	}
+}
+
+// follows reports whether a file is missing because a refused call would have made it, or a
+// directory above it.
+func follows(f *watch.Refusal, list []*enforce.Refusal) bool {
+	return slices.ContainsFunc(list, func(x *enforce.Refusal) bool {
+		made := cmp.Or(x.Act.To, x.Act.Path)
+		return made != "" && policy.Within(f.Act.Path, made)
+	})
+}
+
+// lastProcess returns the process that failed last because of a refusal, as far as that is
+// known, or 0. Programs make up for many calls that are refused.
+func (r *Report) lastProcess() (process int) {
+	for _, is := range []func(*Entry) bool{
+		func(e *Entry) bool { return e.Verb != "call" && e.Exit != 0 && e.Left <= soon },
+		func(e *Entry) bool { return e.Verb != "call" && e.Exit != 0 },
+		func(e *Entry) bool { return e.Verb != "call" && e.Left <= soon },
+		func(e *Entry) bool { return e.Left <= soon },
+	} {
+		when := -1.0
+		for i := range r.Entries {
+			e := &r.Entries[i]
+			if e.Harmless == "" && !e.ran() && e.When > when && is(e) {
+				process, when = e.Process, e.When
+			}
+		}
+		if when >= 0 {
+			return process
+		}
+	}
+	return 0
+}
+
+// explains reports whether a refusal can be why a command ended with a status. With 127 shells
+// say that a program was not found, and loaders that a library was not.
+func (e *Entry) explains(status int) bool {
+	return status != 127 || slices.Contains([]string{"exec", "read", "list"}, e.Verb)
 }
 
 // score returns how likely an entry is the cause: by its operation, how soon its thread ended
-// after it, and how late it came.
-func (e *Entry) score() float64 {
+// after it, and how late it came. last is the process that gave up last.
+func (e *Entry) score(last int) float64 {
 	score := weight(e.Verb) + 20*e.When
 	if e.ran() {
-		score -= 50
-	} else if e.Left <= soon {
+		return score - 50
+	}
+	if e.Left <= soon {
 		score += 60 - 5*float64(e.Left)
 	}
+	if e.Process == last && (e.Left <= soon || e.Exit != 0) {
+		score += 100
+	}
 	if e.Harmless != "" {
-		score -= 80
+		score -= 200
 	}
 	return score
 }

@@ -22,7 +22,7 @@ const LastSyscall = 471
 var sysnrTable = [...]sysnr{
 	{"acct", 163, 89}, {"add_key", 248, 217}, {"bind", 49, 200}, {"bpf", 321, 280}, {"chmod", 90, -1},
 	{"chown", 92, -1}, {"clock_settime", 227, 112}, {"clone", 56, 220}, {"clone3", 435, 435}, {"connect", 42, 203},
-	{"creat", 85, -1}, {"delete_module", 176, 106}, {"execve", 59, 221}, {"execveat", 322, 281},
+	{"creat", 85, -1}, {"delete_module", 176, 106}, {"execve", 59, 221}, {"execveat", 322, 281}, {"exit_group", 231, 94},
 	{"fanotify_init", 300, 262}, {"fchmod", 91, 52}, {"fchmodat", 268, 53}, {"fchmodat2", 452, 452},
 	{"fchown", 93, 55}, {"fchownat", 260, 54}, {"fcntl", 72, 25}, {"finit_module", 313, 273},
 	{"fremovexattr", 199, 16}, {"fsconfig", 431, 431}, {"fsetxattr", 190, 7}, {"fsmount", 432, 432},

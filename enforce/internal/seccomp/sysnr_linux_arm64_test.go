@@ -40,6 +40,7 @@ func TestSyscallNumbers(t *testing.T) {
 		"unshare":            unix.SYS_UNSHARE,
 		"clone3":             unix.SYS_CLONE3,
 		"connect":            unix.SYS_CONNECT,
+		"exit_group":         unix.SYS_EXIT_GROUP,
 		"kill":               unix.SYS_KILL,
 		"tkill":              unix.SYS_TKILL,
 		"tgkill":             unix.SYS_TGKILL,

@@ -1,7 +1,7 @@
 package seccomp
 
 // watched returns the calls that Landlock, mounts or the broker may refuse, besides those that
-// the filter decides about. Its clauses are for arguments that are always allowed. Calls that
+// the filter decides about, and the end of a process that failed. Its clauses are for arguments that are always allowed. Calls that
 // nothing refuses are left out: stat(2), access(2), readlink(2), chdir(2).
 func watched() map[string][]clause {
 	all := make(map[string][]clause)
@@ -18,7 +18,8 @@ func watched() map[string][]clause {
 	// All requests except PTRACE_ATTACH and PTRACE_SEIZE need a process that is already
 	// attached.
 	all["ptrace"] = []clause{{[]test{{arg: 0, not: true, is: 16}, {arg: 0, not: true, is: 0x4206}}, ActAllow}}
-	all["kill"] = []clause{{[]test{{arg: 0}}, ActAllow}} // the caller's own group
+	all["kill"] = []clause{{[]test{{arg: 0}}, ActAllow}}       // the caller's own group
+	all["exit_group"] = []clause{{[]test{{arg: 0}}, ActAllow}} // with 0, a process did not fail
 	return all
 }
 

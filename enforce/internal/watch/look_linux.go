@@ -20,12 +20,11 @@ import (
 // look is one watched call, and the report if it is refused.
 type look struct {
 	Refusal
-	call    *broker.Call
-	r       *Recorder
-	args    [7]uint64 // the last one is for none
-	proc    string    // the thread's directory in /proc
-	process int       // that the thread belongs to; set if the call may be refused
-	steps   int       // steps of path resolution so far
+	call  *broker.Call
+	r     *Recorder
+	args  [7]uint64 // the last one is for none
+	proc  string    // the thread's directory in /proc
+	steps int       // steps of path resolution so far
 }
 
 // form says which arguments of some calls have what.
@@ -224,6 +223,58 @@ func (l *look) gains() bool {
 	}
 	_, err := unix.Getxattr(file, "security.capability", nil)
 	return err == nil || st.Mode&unix.S_ISUID != 0 && int(st.Uid) != unix.Geteuid()
+}
+
+// mostLacks is how many missing files a thread may have wanted for the last one to be a
+// reason to fail. Programs that look in many places can do without.
+const mostLacks = 3
+
+// fails reports whether a call that the plan allows will be refused by the modes of files. It
+// records a call that fails because a file is missing.
+func (l *look) fails() bool {
+	switch l.Act.Op {
+	case answer.Open, answer.Exec, answer.Make, answer.Remove, answer.Rename, answer.Link, answer.Truncate, answer.TempFile, answer.Connect:
+	default:
+		return false
+	}
+	switch {
+	case l.Act.Path == "":
+		return false
+	case l.Act.Missing && l.Act.Op != answer.Remove && l.lacks(): // rm -f removes what is not there
+		l.refusedBy(answer.Answer{Verdict: answer.Allowed, Errno: "ENOENT"})
+		l.Ordinary = true
+		l.r.mu.Lock()
+		defer l.r.mu.Unlock()
+		if l.Act.Op != answer.Exec { // programs are looked for along PATH
+			l.thread.lacks++
+		}
+		if l.thread.lacks <= mostLacks {
+			l.r.fail(l.Refusal)
+		}
+		return false
+	case !l.outside():
+		return false
+	}
+	l.refusedBy(answer.Answer{Verdict: answer.Allowed})
+	l.Ordinary = true
+	return true
+}
+
+// lacks reports whether a missing file is needed, or its directory to make it. What programs
+// look for in the system's directories, such as translations and libraries, they can do
+// without.
+func (l *look) lacks() bool {
+	at := l.Act.Path
+	if l.Act.Flags&answer.Creat != 0 || l.Act.Op == answer.Make || l.Act.Op == answer.TempFile {
+		at = path.Dir(at)
+	}
+	for _, dir := range []string{"/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/dev", "/run", "/var/lib", "/nix", "/gnu"} {
+		if at == dir || strings.HasPrefix(at, dir+"/") {
+			return false
+		}
+	}
+	err := unix.Faccessat(unix.AT_FDCWD, l.root(at)+at, 0, unix.AT_EACCESS)
+	return err == unix.ENOENT || err == unix.ENOTDIR
 }
 
 // outside reports whether the act would also be refused without a plan, by the modes of files

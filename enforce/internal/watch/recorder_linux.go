@@ -40,12 +40,15 @@ func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 	l := r.look(c)
 	handsOver, errno := r.world.Filter.Decide(l.Call, c.Args())
 	switch {
+	case l.Call == "exit_group":
+		r.ended(broker.ProcessOf(l.Pid), int(l.args[0]&0xff))
+		c.Continue()
 	case l.Pid == 0 || handsOver:
 		return l.refused
 	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
-	case l.read() && l.decide():
+	case l.read() && l.decide(), l.fails():
 		l.confirm()
 	default:
 		c.Continue()
@@ -93,8 +96,8 @@ func (l *look) refusedCall(errno unix.Errno) {
 // refusedBy sets the plan's answer and the program that is refused. After the call the process
 // may run another program.
 func (l *look) refusedBy(got answer.Answer) {
-	l.Answer, l.Errno, l.process = got, got.Errno, broker.ProcessOf(l.Pid)
-	comm, _ := os.ReadFile(process(l.process) + "/comm")
+	l.Answer, l.Errno, l.Process = got, got.Errno, broker.ProcessOf(l.Pid)
+	comm, _ := os.ReadFile(process(l.Process) + "/comm")
 	l.Program = strings.TrimSuffix(string(comm), "\n")
 }
 
@@ -108,7 +111,7 @@ func (l *look) confirm() {
 	const restarted = 512  // ERESTARTSYS, the lowest of the errors that restart a call (linux/errno.h)
 	runtime.LockOSThread() // the thread that attached must detach
 	defer runtime.UnlockOSThread()
-	wanders := l.Act.Op == answer.Exec && l.process != l.Pid
+	wanders := l.Act.Op == answer.Exec && l.Process != l.Pid
 	if l.r.imagine || l.call.Crowded() || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // it is traced already, not dumpable, or Yama refuses
 		l.thread.tries.Store(0)
 		a := &l.Act

@@ -23,9 +23,12 @@ type Refusal struct {
 	// because a process is another user's.
 	Ordinary bool `json:"-"`
 
+	Process int `json:"-"` // that was refused last, or 0 if that is not known
+
 	Count int     `json:"count"`
 	Left  int     `json:"-"` // how many calls its thread made after the last one
 	When  float64 `json:"-"` // the last one's position among all calls, between 0 and 1
+	Exit  int     `json:"-"` // the status with which its process ended after it; 0 also if that was not seen
 
 	thread *thread // that was refused last
 	made   int     // how many calls that thread had made by then
@@ -34,6 +37,7 @@ type Refusal struct {
 // thread is a thread of the command.
 type thread struct {
 	made  int          // calls
+	lacks int          // for files that are missing
 	tries atomic.Int32 // at its current call
 }
 
@@ -46,6 +50,11 @@ type Report struct {
 	Seen     int  // calls that were looked at
 	Proved   bool // each refusal was proved
 	More     bool // there were more refusals than are remembered
+
+	// Failures are calls that failed for an ordinary reason: the modes of files, or a missing
+	// file, which is not proved. Of each thread it has the last one. The latest comes first, and
+	// only the latest of many are remembered.
+	Failures []Refusal
 }
 
 const maxRefusals = 5000 // how many different ones are remembered
@@ -55,6 +64,41 @@ type refusals struct {
 	mu    sync.Mutex
 	all   Report
 	index map[Refusal]int // by everything except counts
+
+	exits    map[int]exited // the last of each process that failed
+	failures []Refusal      // the latest, as a ring
+	failed   int            // how many there were
+}
+
+// exited is the end of a process that failed.
+type exited struct {
+	status int
+	at     int // how many calls came before
+}
+
+const maxFailures, maxExits = 256, 100_000
+
+// ended remembers the end of a process.
+func (r *refusals) ended(process, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.exits == nil {
+		r.exits = make(map[int]exited)
+	}
+	if len(r.exits) < maxExits && status != 0 {
+		r.exits[process] = exited{status, r.all.Seen}
+	}
+}
+
+// fail remembers a call that failed for an ordinary reason. The lock is held.
+func (r *refusals) fail(x Refusal) {
+	x.When = float64(r.all.Seen)
+	if len(r.failures) < maxFailures {
+		r.failures = append(r.failures, x)
+	} else {
+		r.failures[r.failed%maxFailures] = x
+	}
+	r.failed++
 }
 
 // add adds a refusal. more is how many calls were not counted in Seen yet.
@@ -63,8 +107,9 @@ func (r *refusals) add(x Refusal, more int) {
 	defer r.mu.Unlock()
 	r.all.Seen += more
 	kind := x
-	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
+	kind.Proved, kind.Pid, kind.Process, kind.Count, kind.thread, kind.made = false, 0, 0, 0, nil, 0
 	if x.Ordinary {
+		r.fail(x)
 		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // one entry for all, so that they use up no space
 	}
 	i, known := r.index[kind]
@@ -93,11 +138,29 @@ func (r *refusals) Report() Report {
 	out := r.all
 	out.Refusals, out.Proved = slices.Clone(out.Refusals), true
 	for i := range out.Refusals {
-		x := &out.Refusals[i]
-		if x.When /= float64(max(out.Seen, 1)); x.thread != nil {
-			x.Left = x.thread.made - x.made
+		r.end(&out.Refusals[i])
+		out.Proved = out.Proved && out.Refusals[i].Proved
+	}
+	known := make(map[*thread]bool)
+	for i := range r.failures {
+		x := r.failures[(r.failed-1-i)%len(r.failures)]
+		if !known[x.thread] {
+			known[x.thread] = true
+			r.end(&x)
+			out.Failures = append(out.Failures, x)
 		}
-		out.Proved = out.Proved && x.Proved
 	}
 	return out
+}
+
+// end sets what is known only at the end: how many of all calls came before a refusal, how many
+// its thread made after it, and how its process ended.
+func (r *refusals) end(x *Refusal) {
+	if e, known := r.exits[x.Process]; known && float64(e.at) >= x.When {
+		x.Exit = e.status
+	}
+	x.When /= float64(max(r.all.Seen, 1))
+	if x.thread != nil {
+		x.Left = x.thread.made - x.made
+	}
 }
