@@ -188,6 +188,12 @@ func (p *Plan) world() *answer.World {
 	return w.Index()
 }
 
+// inGitDir reports whether a file is in a git directory, wherever that lies.
+func (p *Plan) inGitDir(file string) bool {
+	host := p.Policy.Host()
+	return strings.Contains(file, "/.git/") || host.Lstat != nil && host.IsGitDir(path.Dir(file)) == policy.Present
+}
+
 func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	rule := p.rule(a, got)
 	out := Answer{Answer: got, Reason: rule.Reason, Origin: rule.Origin}
@@ -219,7 +225,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case got.Mount != nil:
 		m := got.Mount
 		out.Reason, out.Origin = m.Path+" is protected: programs outside act upon it, or zsbx does (docs/security.md)", m.Origin
-		if m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
+		if m.Kind == mounts.Protect && !m.Dir && p.inGitDir(m.Path) {
 			out.Hint = learn.NewHint("fs.rw", p.Policy.Short(m.Path), false)
 			out.Hint.GivesUp = "git outside may run programs that " + p.Policy.Short(m.Path) + " names"
 		}
