@@ -82,8 +82,11 @@ func (t *table) row(cells ...string) {
 		t.line("%s", t.title)
 		t.title = ""
 	}
-	t.line("  %s", strings.Join(each(cells, printable), "\t"))
+	t.line("  %s", strings.Join(each(cells, cell), "\t"))
 }
+
+// cell escapes a text so that it stays in its column.
+func cell(s string) string { return strings.ReplaceAll(printable(s), "\t", `\t`) }
 
 // list is a section with a row for each text.
 func (t *table) list(title string, texts []string) {

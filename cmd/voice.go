@@ -41,8 +41,12 @@ func (v *voice) warn(format string, args ...any) {
 	v.line("warning", "33", fmt.Sprintf(format, args...))
 }
 
+// hint writes a line for each line of a hint, which may have several things to type. All
+// that is not zsbx's own in it is quoted for a shell, and so has no line breaks.
 func (v *voice) hint(format string, args ...any) {
-	v.line("hint", "36", fmt.Sprintf(format, args...))
+	for l := range strings.SplitSeq(strings.TrimRight(fmt.Sprintf(format, args...), "\n"), "\n") {
+		v.line("hint", "36", l)
+	}
 }
 
 // hints writes several hints, each once if it comes several times in a row.
@@ -52,16 +56,13 @@ func (v *voice) hints(all []string) {
 	}
 }
 
-// line writes one line for each line of msg.
+// line writes one line, whatever is in msg: a line break in a name must not begin another
+// message of zsbx.
 func (v *voice) line(kind, color, msg string) {
 	if v.color {
 		kind = "\x1b[" + color + "m" + kind + "\x1b[0m"
 	}
-	var b strings.Builder
-	for l := range strings.SplitSeq(strings.TrimRight(msg, "\n"), "\n") {
-		b.WriteString("zsbx: " + kind + ": " + printable(l) + "\n")
-	}
-	io.WriteString(v.w, b.String())
+	_, _ = io.WriteString(v.w, "zsbx: "+kind+": "+printable(strings.TrimRight(msg, "\n"))+"\n")
 }
 
 // isTerminal reports whether w is a terminal.
