@@ -67,8 +67,9 @@ type reaped struct {
 }
 
 type change struct {
-	Path string `json:"path"`
-	New  bool   `json:"new"`
+	Path   string `json:"path"`
+	New    bool   `json:"new"`
+	Closed bool   `json:"closed"`
 }
 
 // tell adds what was not told of an ended session. An error is a warning: it is not about the
@@ -77,7 +78,7 @@ func (r *reaped) tell(st *track.Store) {
 	r.untold = sandbox.TellOf(st, r.ID)
 	for _, u := range r.untold {
 		for _, c := range u.Changes {
-			r.Changes = append(r.Changes, change{c.Path, c.New})
+			r.Changes = append(r.Changes, change{c.Path, c.New, c.Closed})
 		}
 	}
 }

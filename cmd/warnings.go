@@ -171,8 +171,11 @@ func (a *app) tellChanges(changes []enforce.Change) {
 func fewChanges(changes []enforce.Change) string {
 	return few(each(changes, func(c enforce.Change) string {
 		what := "changed"
-		if c.New {
+		switch {
+		case c.New:
 			what = "new"
+		case c.Closed:
+			what = "can't be looked into"
 		}
 		return shell.Quote(c.Path) + " (" + what + ")"
 	}))

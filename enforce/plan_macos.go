@@ -24,6 +24,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return nil }))
 	rep.self(prot.SelfFacts)
+	rep.facts(prot.Facts)
 	p.audit = prot.Audit
 	p.audit.Trees, p.audit.Watch = mounts.WritableTrees(p.Policy.Paths), nil
 	p.Seatbelt.Protect = slices.Clone(prot.Self)

@@ -55,9 +55,7 @@ func (r *report) linux() {
 		r.self(append(r.set.SelfFacts, r.apart...))
 	}
 	r.namespace()
-	for _, f := range r.set.Facts {
-		r.hardening(GapProtect, f.Promise, f.Why, "")
-	}
+	r.facts(r.set.Facts)
 	r.files()
 	r.network()
 	r.socket()
@@ -115,6 +113,13 @@ func (r *report) self(facts []protect.Fact) {
 			g.Kind = Hardening
 		}
 		r.add(g)
+	}
+}
+
+// facts adds gaps for what can't be protected because it is not known.
+func (r *report) facts(facts []protect.Fact) {
+	for _, f := range facts {
+		r.hardening(GapProtect, f.Promise, f.Why, f.Hint)
 	}
 }
 

@@ -26,6 +26,7 @@ type Host struct {
 	TempDir string   // the session's private temporary directory; "" for none
 	Env     []string // the caller's environment, NAME=VALUE
 	Program string   // the file of this program itself; "" if it is not known
+	UID     uint32   // the user, who owns what the command makes
 
 	Lstat    func(path string) (Stat, error)                 // as lstat(2)
 	Readlink func(path string) (string, error)               // as readlink(2)
@@ -50,7 +51,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: files.List, ReadFile: ReadFile}
+	h := Host{Env: os.Environ(), UID: uint32(os.Geteuid()), ReadDir: files.List, ReadFile: ReadFile}
 	h.Lstat, h.Readlink = files.Lstat, os.Readlink
 	h.OS = ThisSystem()
 	h.Program, _ = os.Executable() // which Go's runtime knows already

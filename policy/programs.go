@@ -1,13 +1,11 @@
 package policy
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // Foreign programs: what other projects, or programs outside, execute. No rule to write
@@ -106,8 +104,7 @@ func (h *Host) Repository(p string) string {
 }
 
 func (h *Host) mayBeRepository(dir string) bool {
-	_, err := h.Lstat(path.Join(dir, ".git"))
-	return err == nil || !isMissing(err)
+	return h.Look(path.Join(dir, ".git")).Presence != Absent
 }
 
 // maxProjects is how many directories are looked at for repositories in them.
@@ -128,7 +125,7 @@ func (h *Host) holds(dir string, deep int, looked *int) string {
 		return ""
 	}
 	entries, err := h.Entries(dir, -1)
-	if err != nil && !isMissing(err) {
+	if err != nil && !Missing(err) {
 		return dir
 	}
 	for _, e := range entries {
@@ -143,8 +140,4 @@ func (h *Host) holds(dir string, deep int, looked *int) string {
 		}
 	}
 	return ""
-}
-
-func isMissing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -16,6 +16,7 @@ type Stat struct {
 	Mode  fs.FileMode
 	ID    ID
 	Nlink uint64 // how many names the inode has (st_nlink, inode(7)); 0 if unknown
+	UID   uint32 // the owner
 }
 
 // ID identifies an inode while the machine runs, so that what was resolved can be
@@ -42,7 +43,7 @@ func Lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode(uint32(st.Mode)), ID{uint64(st.Dev), st.Ino}, uint64(st.Nlink)}, nil
+		return Stat{Mode(uint32(st.Mode)), ID{uint64(st.Dev), st.Ino}, uint64(st.Nlink), st.Uid}, nil
 	}
 }
 

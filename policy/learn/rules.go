@@ -1,12 +1,9 @@
 package learn
 
 import (
-	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -106,8 +103,7 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 
 // missing reports whether there is nothing at a path.
 func (p *proposer) missing(at string) bool {
-	_, err := p.r.Host().Lstat(at)
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	return p.r.Host().Look(at).Presence == policy.Absent
 }
 
 // top returns the working directory or the repository around it, if a need is in it and a

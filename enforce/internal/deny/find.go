@@ -180,12 +180,14 @@ func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {
 	return out, nil
 }
 
-// Existing returns the paths in some trees that denials match now, including links. It ignores
-// trees that can't be searched completely.
-func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) (out []string) {
+// Existing returns the paths in some trees that denials match now, including links. The value is
+// true for what may have such paths, but can't be looked at: a directory, or a tree that can't be
+// searched completely.
+func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) map[string]bool {
 	if len(deny) == 0 {
 		return nil
 	}
+	out := make(map[string]bool)
 	d := newDenials(Request{Host: host, Deny: deny})
 	for _, b := range d.deny {
 		if !b.Glob {
@@ -193,11 +195,12 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) (out []
 		}
 	}
 	for _, tree := range trees {
-		hits, _ := d.find(place{tree, tree}, d.deny)
+		hits, err := d.find(place{tree, tree}, d.deny)
+		if err != nil {
+			out[tree] = true
+		}
 		for _, h := range hits {
-			if !h.closed {
-				out = append(out, h.Path)
-			}
+			out[h.Path] = out[h.Path] || h.closed
 		}
 	}
 	return out

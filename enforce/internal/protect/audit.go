@@ -1,9 +1,7 @@
 package protect
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -33,9 +31,9 @@ const (
 	Denied                // a replacement; programs outside may write it
 )
 
-// kindOf returns the kind of a path by the error of lstat(2).
-func kindOf(err error) Kind {
-	if errors.Is(err, fs.ErrNotExist) {
+// kindOf returns the kind of a path by what is there.
+func kindOf(at policy.Found) Kind {
+	if at.Presence == policy.Absent {
 		return Missing
 	}
 	return Any
@@ -43,14 +41,16 @@ func kindOf(err error) Kind {
 
 // project is a directory in which new files of a project are reported.
 type project struct {
-	dir string
-	had []string // what was there
+	dir    string
+	had    []string // what was there
+	closed []string // what could not be looked at
 }
 
 // Change is a protected or denied file that changed.
 type Change struct {
-	Path string
-	New  bool // it was not there before
+	Path   string
+	New    bool // it was not there before
+	Closed bool // it can't be looked at: what is in it may have changed
 }
 
 // Audit is what is compared before and after the command.
@@ -71,7 +71,7 @@ type Snapshot struct {
 	host   *policy.Host
 	audit  *Audit
 	before []state         // of Audit.Watch
-	named  map[string]bool // what existed already and matched Audit.Later
+	named  map[string]bool // what existed already and matched Audit.Later; true for closed directories
 	left   int             // how many bytes of indexes and of paths may still be read and looked up
 	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
 }
@@ -79,19 +79,19 @@ type Snapshot struct {
 // Snapshot records the state now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
-		links: make(map[string]bool), named: make(map[string]bool)}
+		links: make(map[string]bool)}
 	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
-		if w.Kind != Missing {
+		if w.Kind == Missing {
+			s.before[i] = state{presence: policy.Absent}
+		} else {
 			s.before[i] = s.state(w)
 		}
 		if w.Kind == Index {
 			s.noteLinks(w.Path, w.tree)
 		}
 	}
-	for _, p := range deny.Existing(host, a.Trees, a.Later) {
-		s.named[p] = true
-	}
+	s.named = deny.Existing(host, a.Trees, a.Later)
 	return s
 }
 
@@ -100,53 +100,86 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 func (s *Snapshot) Changes() []Change {
 	s.left = maxIndexes
 	var out []Change
-	appeared := func(p string) { out = append(out, Change{Path: p, New: true}) }
-	made := func(p string) {
-		if path.Base(p) != ".git" || !plain(s.host, p, path.Dir(p), &s.left) {
-			appeared(p)
-		}
-	}
 	for i, w := range s.audit.Watch {
-		switch now := s.state(w); {
-		case now == state{} || now == s.before[i]:
+		was, now := s.before[i], s.state(w)
+		switch {
+		case now == was || now.presence == policy.Absent:
+		case now.presence == policy.Unknown || now.unlisted:
+			out = append(out, s.closed(w.Path))
 		case w.Kind == Index:
 			out = append(out, s.newGitlinks(w.Path, w.tree)...)
-		case s.before[i] != state{}:
-			out = append(out, Change{Path: w.Path})
+		case was.presence == policy.Absent:
+			out = append(out, s.made(w.Path)...)
 		default:
-			made(w.Path)
+			out = append(out, Change{Path: w.Path})
 		}
 	}
 	for _, p := range s.audit.projects {
-		for _, name := range present(s.host, policy.ListAll(s.host, p.dir)) {
-			if !slices.Contains(p.had, name) {
-				appeared(name)
-			}
-		}
+		out = append(out, s.newIn(p)...)
 	}
 	for _, dir := range s.audit.Near {
 		for _, p := range []string{dir + dotGit, dir + projectFile} {
-			if now, _ := stateOf(p); now != (state{}) {
-				made(p)
+			switch s.host.Look(p).Presence {
+			case policy.Unknown:
+				out = append(out, s.closed(p))
+			case policy.Present:
+				out = append(out, s.made(p)...)
 			}
 		}
 	}
-	for _, p := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {
-		if !s.named[p] {
-			appeared(p)
+	for p, closed := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {
+		if _, known := s.named[p]; known {
+			continue
 		}
+		out = append(out, Change{Path: p, New: !closed, Closed: closed})
 	}
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return slices.Compact(out)
+	return slices.CompactFunc(out, func(a, b Change) bool { return a.Path == b.Path })
 }
 
-// state is what a snapshot has of a file. The zero value is for a missing file. It has the
-// status change time, which the command can't set back.
+// made returns what to report of a new path: of a repository, what is not plain in it.
+func (s *Snapshot) made(p string) []Change {
+	if path.Base(p) == ".git" && s.host.Look(p).IsDir() {
+		return s.strange(p, path.Dir(p))
+	}
+	return []Change{{Path: p, New: true}}
+}
+
+// newIn returns the new files of a project, and what can't be looked at any more.
+func (s *Snapshot) newIn(p project) (out []Change) {
+	has, closed := present(s.host, policy.ListAll(s.host, p.dir))
+	for _, name := range has {
+		if !slices.Contains(p.had, name) {
+			unseen := slices.ContainsFunc(p.closed, func(c string) bool { return policy.Within(name, c) })
+			out = append(out, Change{Path: name, New: !unseen})
+		}
+	}
+	for _, c := range closed {
+		if !slices.Contains(p.closed, c.path) {
+			out = append(out, s.closed(c.path))
+		}
+	}
+	return out
+}
+
+// closed returns the change that a path can't be looked at. It names the innermost directory on
+// the way that can be.
+func (s *Snapshot) closed(p string) Change {
+	for p != "/" && s.host.Look(p).Presence != policy.Present {
+		p = path.Dir(p)
+	}
+	return Change{Path: p, Closed: true}
+}
+
+// state is what a snapshot has of a path. The zero value is for one that can't be looked at. It
+// has the status change time, which the command can't set back.
 type state struct {
-	id      policy.FileID
-	changed [2]int64 // status change time, in seconds and nanoseconds
-	size    int64
-	entries string // of a writable directory
+	presence policy.Presence
+	id       policy.FileID
+	changed  [2]int64 // status change time, in seconds and nanoseconds
+	size     int64
+	entries  string // of a writable directory
+	unlisted bool   // a writable directory that can't be listed
 }
 
 // maxWatchedEntries is how many entries of a directory are looked at.
@@ -156,11 +189,12 @@ func (s *Snapshot) state(w Watched) state {
 	now, isDir := stateOf(w.Path)
 	switch {
 	case w.Kind == Denied:
-		return state{id: now.id}
+		return state{presence: now.presence, id: now.id}
 	case !isDir, w.Kind == Protected && s.audit.Mounted:
 		return now
 	}
-	entries, _ := s.host.Entries(w.Path, -1)
+	entries, err := s.host.Entries(w.Path, -1)
+	now.unlisted = err != nil
 	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
 		in, _ := stateOf(path.Join(w.Path, e.Name()))
 		now.entries += fmt.Sprintln(e.Name(), in)
@@ -168,15 +202,20 @@ func (s *Snapshot) state(w Watched) state {
 	return now
 }
 
+// lstat is replaced by tests.
+var lstat = unix.Lstat
+
 // stateOf returns the state of one path (lstat(2)).
 func stateOf(p string) (s state, isDir bool) {
 	var st unix.Stat_t
-	if unix.Lstat(p, &st) != nil {
-		return s, false
+	err := lstat(p, &st)
+	if err != nil {
+		return state{presence: policy.Seen(policy.Stat{}, err).Presence}, false
 	}
 	return state{
-		id:      policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
-		changed: [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
-		size:    st.Size,
+		presence: policy.Present,
+		id:       policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
+		changed:  [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
+		size:     st.Size,
 	}, st.Mode&unix.S_IFMT == unix.S_IFDIR
 }

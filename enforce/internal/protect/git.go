@@ -1,8 +1,6 @@
 package protect
 
 import (
-	"errors"
-	"io/fs"
 	"path"
 
 	"github.com/zsbx/zsbx/policy"
@@ -21,19 +19,22 @@ func (c *protector) repository(tree string) string {
 	if within := c.within(tree); tree == within || tree == c.repo {
 		top = within
 	}
-	st, err := c.host.Lstat(dot)
+	at := c.host.Look(dot)
 	switch {
-	case err != nil:
-		c.watch(Watched{Path: dot, Kind: kindOf(err)})
+	case at.Presence == policy.Unknown:
+		c.unknown(dot, at.Err)
 		return ""
-	case st.Mode.IsDir():
+	case at.Presence == policy.Absent:
+		c.watch(Watched{Path: dot, Kind: Missing})
+		return ""
+	case at.IsDir():
 		c.index(dot, tree)
 		c.gitDir(dot)
 		if common, err := c.named(path.Join(dot, "commondir"), ""); err == nil && c.writable(common) {
 			c.gitDir(common)
 		}
 		return dot
-	case !st.Mode.IsRegular():
+	case !at.IsRegular():
 		c.add(dot, top)
 		return dot
 	}
@@ -76,6 +77,12 @@ func (c *protector) repository(tree string) string {
 func (c *protector) named(file, prefix string) (string, error) {
 	dir, links, err := c.host.GitDir(file, prefix)
 	c.watchWay(links, err)
+	switch {
+	case policy.Unsure(err) && dir != "":
+		c.unknown(dir, err)
+	case policy.Unsure(err):
+		c.unread(file, err)
+	}
 	return dir, err
 }
 
@@ -83,7 +90,7 @@ func (c *protector) named(file, prefix string) (string, error) {
 // writable itself: files that its configuration includes, and hooks in the working tree.
 func (c *protector) around(tree string) {
 	dir := path.Join(tree, ".git")
-	if st, err := c.host.Lstat(dir); err != nil || !st.Mode.IsDir() { // a linked worktree or a submodule
+	if !c.host.Look(dir).IsDir() { // a linked worktree or a submodule
 		dir, _ = c.named(dir, "gitdir: ")
 		if common, err := c.named(path.Join(dir, "commondir"), ""); err == nil {
 			dir = common
@@ -105,7 +112,7 @@ func (c *protector) gitlinks(tree string, links []string, left *int) {
 		if !below(sub, tree) {
 			continue
 		}
-		if real, _, err := c.host.RealPath(sub); err == nil && real != sub { // git does not follow links
+		if to := c.host.Way(sub); to.Presence == policy.Present && to.Path != sub { // git does not follow links
 			c.watch(Watched{Path: path.Join(sub, ".git")})
 			continue
 		}
@@ -118,7 +125,12 @@ func (c *protector) links(git string) []string {
 	if git == "" {
 		return nil
 	}
-	return indexed(path.Join(git, "index"), &c.bytes)
+	file := path.Join(git, "index")
+	links, err := indexed(file, &c.bytes)
+	if err != nil {
+		c.unread(file, err)
+	}
+	return links
 }
 
 // linksAhead reads a big index in the background. An index of 100,000 files takes a
@@ -126,7 +138,7 @@ func (c *protector) links(git string) []string {
 // caller may not read other indexes.
 func (c *protector) linksAhead(git string) func() []string {
 	const big = 1 << 20
-	if s, _ := stateOf(path.Join(git, "index")); s.size < big {
+	if s, _ := stateOf(path.Join(git, "index")); s.size < big { // 0 if it is not known
 		return func() []string { return c.links(git) }
 	}
 	read := make(chan []string, 1)
@@ -204,12 +216,11 @@ func (c *protector) byGit(dir string, names ...string) {
 // isBare reports whether a directory may be a bare repository. It does not look for refs, which
 // a command may have moved away. The parts may be links (git-new-workdir).
 func (c *protector) isBare(dir string) bool {
-	head, err := c.host.Lstat(path.Join(dir, "HEAD"))
-	if err != nil || head.Mode.IsDir() {
+	if head := c.host.Look(path.Join(dir, "HEAD")); head.Presence == policy.Absent || head.IsDir() {
 		return false
 	}
-	_, objects, err := c.host.RealPath(path.Join(dir, "objects"))
-	return err == nil && objects.Mode.IsDir()
+	objects := c.host.Way(path.Join(dir, "objects"))
+	return objects.Presence == policy.Unknown || objects.IsDir()
 }
 
 // modules protects the git directories of submodules. A submodule's name may have slashes, so a
@@ -218,6 +229,9 @@ func (c *protector) isBare(dir string) bool {
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
 		config := c.host.Look(path.Join(sub, "config"))
+		if config.Presence == policy.Unknown {
+			c.unknown(sub, config.Err)
+		}
 		if (config.Presence == policy.Absent || config.IsDir()) && c.host.IsGitDir(sub) == policy.Absent {
 			c.modules(sub, top, left)
 		} else {
@@ -258,16 +272,23 @@ func (c *protector) near(top *policy.Listing) (some []string) {
 	}
 	for _, dir := range look(top) {
 		if left >= 0 {
-			look(policy.List(c.host, dir))
+			look(c.list(dir))
 		}
 	}
 	return some
 }
 
 // lacks reports whether it is certain that a path does not exist.
-func (c *protector) lacks(p string) bool {
-	_, err := c.host.Lstat(p)
-	return errors.Is(err, fs.ErrNotExist)
+func (c *protector) lacks(p string) bool { return c.host.Look(p).Presence == policy.Absent }
+
+// list lists a directory that may have others that matter. If that is impossible, it protects
+// the directory.
+func (c *protector) list(dir string) *policy.Listing {
+	in := policy.List(c.host, dir)
+	if in.Unread != nil {
+		c.unknown(dir, in.Unread)
+	}
+	return in
 }
 
 // subdirs lists directories. It decreases left for each entry, and stops when left becomes
@@ -276,7 +297,7 @@ func (c *protector) subdirs(dir string, left *int) []string {
 	if *left < 0 {
 		return nil
 	}
-	return subdirs(policy.List(c.host, dir), left)
+	return subdirs(c.list(dir), left)
 }
 
 func subdirs(in *policy.Listing, left *int) []string {

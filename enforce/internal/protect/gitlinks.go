@@ -19,30 +19,42 @@ import (
 // exception. If the directory is in the index of the repository around it (a gitlink), git
 // status looks into it and uses the settings there.
 
-// newGitlinks returns the gitlinks in a changed index whose repositories are not plain. It
-// leaves out protected repositories. One with its git directory in its own working tree must
+// newGitlinks returns what is not plain in the repositories of the gitlinks in a changed index.
+// It leaves out protected repositories. One with its git directory in its own working tree must
 // also have been in the index before, since an earlier command may have made it in a new
-// directory. If the limit stops it from reading all of the index, it returns the index itself.
+// directory. If the index can't be read to its end, it returns the index itself.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
-	for _, p := range indexed(index, &s.left) {
+	links, err := indexed(index, &s.left)
+	for _, p := range links {
 		if s.left <= 0 {
 			break
 		}
-		dot := path.Join(tree, p, ".git")
-		dir, st, err := s.host.RealPath(dot)
-		known := s.links[path.Join(tree, p)]
-		if err == nil && !st.Mode.IsDir() {
-			dir, _, err = s.host.GitDir(dot, "gitdir: ")
-			known = true
-		}
-		if err == nil && below(path.Dir(dot), tree) && !(known && slices.Contains(s.audit.Repos, dir)) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
-			out = append(out, Change{Path: dot, New: true})
+		if sub := path.Join(tree, p); below(sub, tree) {
+			out = append(out, s.newGitlink(sub)...)
 		}
 	}
-	if s.left <= 0 {
+	if err != nil || s.left <= 0 {
 		out = append(out, Change{Path: index})
 	}
 	return out
+}
+
+// newGitlink is newGitlinks for one gitlink.
+func (s *Snapshot) newGitlink(sub string) []Change {
+	dot := path.Join(sub, ".git")
+	to, known := s.host.Way(dot), s.links[sub]
+	dir, err := to.Path, to.Err
+	if to.Presence == policy.Present && !to.IsDir() {
+		dir, _, err = s.host.GitDir(dot, "gitdir: ")
+		known = true
+	}
+	switch {
+	case policy.Unsure(err):
+		return []Change{s.closed(dot)}
+	case err != nil, known && slices.Contains(s.audit.Repos, dir):
+		return nil
+	}
+	return s.strange(dir, sub)
 }
 
 // charged returns a host whose Lstat subtracts the path's length from left. The kernel's time
@@ -66,7 +78,8 @@ func (s *Snapshot) noteLinks(index, tree string) {
 	if !slices.ContainsFunc(s.audit.Repos, inner) {
 		return
 	}
-	for _, p := range indexed(index, &s.left) {
+	links, _ := indexed(index, &s.left) // it is reported once it changes
+	for _, p := range links {
 		s.links[path.Join(tree, p)] = true
 	}
 }
@@ -82,32 +95,40 @@ const (
 
 // readIndex reads an index, which may be any kind of file by now. If it has more than left
 // bytes, readIndex returns nothing and sets left to 0, so that no other index is read either.
-func readIndex(name string, left *int) []byte {
+// There is no error if there is no index.
+func readIndex(name string, left *int) ([]byte, error) {
 	b, err := files.Read(name, int64(max(0, *left)))
 	var errno syscall.Errno
 	if *left -= len(b); err != nil && !errors.As(err, &errno) {
 		*left = 0
 	}
-	return b
+	if policy.Missing(err) {
+		err = nil
+	}
+	return b, err
 }
 
-// indexed returns the gitlinks of an index, with those of its shared index.
-func indexed(file string, left *int) (out []string) {
+// indexed returns the gitlinks of an index, with those of its shared index. With an error they
+// are not all.
+func indexed(file string, left *int) (out []string, unread error) {
 	if !files.MayHave(file, left, len(sharedIndex), mayLink) {
-		return nil
+		return nil, nil
 	}
-	text := readIndex(file, left)
+	text, unread := readIndex(file, left)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
 		links, shared, ok := parseIndex(text, hash, false, left)
 		if out = append(out, links...); !ok || shared == "" {
 			continue
 		}
 		// A gitlink without a name takes the place of any entry there.
-		base := readIndex(path.Join(path.Dir(file), "sharedindex."+shared), left)
+		base, err := readIndex(path.Join(path.Dir(file), "sharedindex."+shared), left)
+		if err != nil {
+			unread = err
+		}
 		links, _, _ = parseIndex(base, hash, slices.Contains(links, ""), left)
 		out = append(out, links...)
 	}
-	return out
+	return out, unread
 }
 
 // gitlinkMode is a gitlink's mode in an index. sharedIndex begins the extension that names the
@@ -202,44 +223,78 @@ func offset(b []byte) (value, n int) {
 	return 0, 0
 }
 
-// plain reports whether a git directory is as git-init(1) and git-clone(1) make it, so that git
-// runs nothing from it and there is nothing to report. It has no hooks except samples, no other
-// configuration files, no settings that name a program, and no other repository in its index,
-// which git status would look into.
-func plain(host *policy.Host, dir, tree string, left *int) bool {
+// strange returns what is in a git directory, and not in one that git-init(1) or git-clone(1)
+// made, from which git runs nothing: hooks except samples, other configuration files, settings
+// that name a program, and other repositories in its index, which git status would look into.
+// What can't be looked at counts as strange.
+func (s *Snapshot) strange(dir, tree string) (out []Change) {
+	is := func(p string) { out = append(out, Change{Path: p, New: true}) }
+	may := func(at policy.Found, p string) bool {
+		if at.Presence == policy.Unknown {
+			out = append(out, s.closed(p))
+		}
+		return at.Presence == policy.Present
+	}
 	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "lazygit.yml", "glab-cli", "sl"} {
-		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
-			return false
+		if p := path.Join(dir, name); may(s.host.Look(p), p) {
+			is(p)
 		}
 	}
-	if urls, _ := host.Entries(path.Join(dir, "branches"), 1); len(urls) > 0 {
+	for _, name := range []string{"", "hooks", "branches"} {
+		if p, at := path.Join(dir, name), s.host.Look(path.Join(dir, name)); may(at, p) && !at.IsDir() {
+			is(p)
+		}
+	}
+	for _, p := range s.entries(path.Join(dir, "branches"), may) {
+		is(p)
+	}
+	for _, p := range s.entries(path.Join(dir, "hooks"), may) {
+		if !strings.HasSuffix(p, ".sample") {
+			is(p)
+		}
+	}
+	index := path.Join(dir, "index")
+	links, err := indexed(index, &s.left)
+	for _, p := range links {
+		if dot := path.Join(tree, p, ".git"); may(s.host.Look(dot), dot) {
+			is(dot)
+		}
+	}
+	if err != nil || s.left <= 0 { // not all was read
+		is(index)
+	}
+	config := path.Join(dir, "config")
+	switch has := s.host.Look(config).Presence; {
+	case has == policy.Absent && len(out) == 0:
+		is(dir)
+	case has != policy.Absent && !plainFile(s.host, config):
+		is(config)
+	}
+	return out
+}
+
+// entries returns the paths of a directory's entries, at most maxWatchedEntries.
+func (s *Snapshot) entries(dir string, may func(at policy.Found, p string) bool) (out []string) {
+	in := policy.ListAll(s.host, dir)
+	if in.Unread != nil {
+		may(policy.Found{Err: in.Unread}, dir)
+	}
+	for _, e := range in.All[:min(len(in.All), maxWatchedEntries)] {
+		out = append(out, path.Join(dir, e.Name()))
+	}
+	if len(in.All) > maxWatchedEntries {
+		out = append(out, dir)
+	}
+	return out
+}
+
+// plainFile reports whether a git configuration can be read and is a plain one.
+func plainFile(host *policy.Host, config string) bool {
+	if !host.Look(config).IsRegular() {
 		return false
 	}
-	for _, name := range []string{"", "hooks"} {
-		if st, err := host.Lstat(path.Join(dir, name)); err == nil && !st.Mode.IsDir() {
-			return false
-		}
-	}
-	hooks, _ := host.Entries(path.Join(dir, "hooks"), maxWatchedEntries)
-	for _, h := range hooks {
-		if !strings.HasSuffix(h.Name(), ".sample") {
-			return false
-		}
-	}
-	for _, p := range indexed(path.Join(dir, "index"), left) {
-		if _, err := host.Lstat(path.Join(tree, p, ".git")); err == nil {
-			return false
-		}
-	}
-	if *left <= 0 {
-		return false // not all was read
-	}
-	st, err := host.Lstat(path.Join(dir, "config"))
-	if err != nil || !st.Mode.IsRegular() || len(hooks) == maxWatchedEntries {
-		return false
-	}
-	config, err := host.ReadFile(path.Join(dir, "config"))
-	return err == nil && plainConfig(string(config))
+	text, err := host.ReadFile(config)
+	return err == nil && plainConfig(string(text))
 }
 
 // plainConfig reports whether a configuration is valid and has only settings that make git run

@@ -1,13 +1,12 @@
 package protect
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // includes protects files in writable trees that a git configuration includes (git-config(1),
@@ -20,16 +19,18 @@ func (c *protector) includes(config string) {
 		return
 	}
 	c.seen[read] = true
-	real, st, err := c.host.RealPath(config)
-	if err != nil || !st.Mode.IsRegular() {
+	to := c.host.Way(config)
+	if to.Presence == policy.Unknown {
+		c.unread(to.Path, to.Err)
+	}
+	if !to.IsRegular() {
 		return
 	}
-	data, err := c.host.ReadFile(real)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		return // the user's git can't read it either
+	data, err := c.host.ReadFile(to.Path)
+	if err != nil && !policy.Missing(err) {
+		c.unread(to.Path, err)
 	}
 	if err != nil {
-		c.unread(config, err.Error())
 		return
 	}
 	names, bad := includedPaths(string(data))
@@ -40,7 +41,7 @@ func (c *protector) includes(config string) {
 		c.include(config, name)
 	}
 	if bad > 0 {
-		c.unread(config, fmt.Sprintf("line %d is not what git-config(1) allows", bad))
+		c.unparsed(config, fmt.Sprintf("line %d is not what git-config(1) allows", bad))
 	}
 }
 
@@ -51,7 +52,7 @@ func (c *protector) include(config, name string) {
 	}
 	switch {
 	case strings.HasPrefix(name, "~"):
-		c.unread(config, fmt.Sprintf("it includes %q in another user's home, which was not looked up", name))
+		c.unparsed(config, fmt.Sprintf("it includes %q in another user's home, which was not looked up", name))
 		return
 	case strings.HasPrefix(name, "%(prefix)/"):
 		return // git's own installation
@@ -63,21 +64,25 @@ func (c *protector) include(config, name string) {
 	if base == "" || base == "." || base == ".." {
 		return // a directory
 	}
-	dir, links, _, err := c.host.Trail(name[:i])
-	if c.watchWay(links, err); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return // git ignores it, too
-	}
-	if name = path.Join(dir, base); c.writable(name) {
+	dir := c.host.Way(name[:i])
+	c.watchWay(dir.Links, dir.Err)
+	if name = path.Join(dir.Path, base); c.writable(name) {
 		c.add(name, c.within(name))
 	}
-	if real, _, err := c.host.RealPath(name); err == nil {
+	to := c.host.Way(name)
+	if to.Presence == policy.Unknown {
+		c.watchLinks(to.Links)
+		c.unknown(to.Path, to.Err)
+		return
+	}
+	if to.Presence == policy.Present {
 		c.includes(name)
-		c.includes(real) // other programs than git may resolve the path first
+		c.includes(to.Path) // other programs than git may resolve the path first
 	}
 }
 
-// unread records that not all includes of a configuration are known.
-func (c *protector) unread(config, why string) {
+// unparsed records that not all includes of a configuration are known.
+func (c *protector) unparsed(config, why string) {
 	c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what " + config + " includes", Why: why})
 }
 

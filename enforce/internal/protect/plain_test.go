@@ -67,11 +67,13 @@ func TestPlain(t *testing.T) {
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", c.name, err, out)
 		}
-		if got := plain(&host, dir, filepath.Dir(dir), new(1<<20)); got != (c.name == "") {
-			t.Errorf("%s: plain is %v", c.name, got)
+		s := &Snapshot{host: &host, audit: &Audit{}, left: 1 << 20}
+		if got := s.strange(dir, filepath.Dir(dir)); (len(got) == 0) != (c.name == "") {
+			t.Errorf("%s: told %v", c.name, got)
 		}
 	}
-	if plain(&host, t.TempDir()+"/none", "/", new(1<<20)) {
+	s := &Snapshot{host: &host, audit: &Audit{}, left: 1 << 20}
+	if len(s.strange(t.TempDir()+"/none", "/")) == 0 {
 		t.Error("no repository is plain")
 	}
 }
@@ -100,13 +102,14 @@ func TestIndexBound(t *testing.T) {
 		if told := s.newGitlinks(index, tree); (len(told) == 0) != want {
 			t.Errorf("with %d bytes left it reported %v", left, told)
 		}
-		if got := plain(&host, dir, tree, &left); got != want {
-			t.Errorf("with %d bytes left plain is %v", left, got)
+		s.left = left
+		if got := s.strange(dir, tree); (len(got) == 0) != want {
+			t.Errorf("with %d bytes left it is told %v", left, got)
 		}
 	}
 	for left, want := range map[int]int{5: 0, 0: 0, -1: 0, 100: 8} {
-		if got := len(readIndex(index, &left)); got != want {
-			t.Errorf("%d bytes were read, want %d", got, want)
+		if got, _ := readIndex(index, &left); len(got) != want {
+			t.Errorf("%d bytes were read, want %d", len(got), want)
 		}
 	}
 }
@@ -169,7 +172,7 @@ func TestOwnGitlink(t *testing.T) {
 		}
 	}
 	s := &Snapshot{host: &host, audit: &Audit{}, left: maxIndexes}
-	want := []Change{{Path: tree + "/vendor/lib1/.git", New: true}}
+	want := []Change{{Path: tree + "/vendor/lib1/.git/commondir", New: true}}
 	if told := s.newGitlinks(tree+"/.git/index", tree); !slices.Equal(told, want) {
 		t.Errorf("reported %v, want %v", told, want)
 	}
@@ -201,7 +204,9 @@ func TestNear(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name := range create {
-				if name != "" && name != before {
+				if name == ".git" && name != before {
+					want = append(want, Change{Path: sub + "/.git/modules", New: true})
+				} else if name != "" && name != before {
 					want = append(want, Change{Path: sub + "/" + name, New: true})
 				}
 			}
@@ -217,7 +222,8 @@ func TestNear(t *testing.T) {
 		t.Errorf("nothing was made: %v", got)
 	}
 	for _, c := range want {
-		if err := create[filepath.Base(c.Path)](c.Path); err != nil {
+		p := strings.TrimSuffix(c.Path, "/modules")
+		if err := create[filepath.Base(p)](p); err != nil {
 			t.Fatal(err)
 		}
 	}

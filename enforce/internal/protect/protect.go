@@ -42,6 +42,7 @@ func (prot Set) Summary() string {
 type protector struct {
 	host  *policy.Host
 	trees []string // the outermost writable directories
+	rules []string // all paths that a rule makes writable
 	seen  map[string]bool
 	home  string // the user's, as in the environment
 	repo  string // the root of the repository around the working directory, or ""
@@ -70,6 +71,11 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	}
 	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, left: maxProtected, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
 	c.out.Watch = make([]Watched, 0, 32)
+	for _, t := range r.Paths {
+		if t.Access&policy.Write != 0 {
+			c.rules = append(c.rules, t.Path)
+		}
+	}
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
@@ -147,8 +153,11 @@ func (c *protector) tree(dir string) {
 
 // project protects the files of a project by name.
 func (c *protector) project(top *policy.Listing) {
-	had := present(c.host, top)
-	c.out.projects = append(c.out.projects, project{top.Dir, had})
+	had, closed := present(c.host, top)
+	c.out.projects = append(c.out.projects, project{top.Dir, had, closed.paths()})
+	for _, u := range closed {
+		c.unknown(u.path, u.why)
+	}
 	for _, p := range had {
 		name := strings.TrimPrefix(p[len(top.Dir):], "/")
 		if slices.ContainsFunc(reportedNames, func(n string) bool { is, _ := path.Match(n, name); return is }) {
@@ -159,8 +168,27 @@ func (c *protector) project(top *policy.Listing) {
 	}
 }
 
-// present returns the files of a project that exist in a listed directory or below it.
-func present(host *policy.Host, top *policy.Listing) (out []string) {
+// unseen is a path that can't be looked at, or a directory that can't be listed.
+type unseen struct {
+	path string
+	why  error
+}
+
+type unseens []unseen
+
+func (u unseens) paths() (out []string) {
+	for _, s := range u {
+		out = append(out, s.path)
+	}
+	return out
+}
+
+// present returns the files of a project that exist in a listed directory or below it, and what
+// may be one but can't be looked at.
+func present(host *policy.Host, top *policy.Listing) (out []string, closed unseens) {
+	if top.Unread != nil {
+		closed = append(closed, unseen{top.Dir, top.Unread})
+	}
 	for _, name := range projectNames() {
 		sub, last := path.Split(name)
 		before, after, pattern := strings.Cut(last, "*")
@@ -168,14 +196,20 @@ func present(host *policy.Host, top *policy.Listing) (out []string) {
 			continue
 		}
 		if p := path.Join(top.Dir, name); !pattern {
-			if _, err := host.Lstat(p); err == nil {
+			switch at := host.Look(p); at.Presence {
+			case policy.Present:
 				out = append(out, p)
+			case policy.Unknown:
+				closed = append(closed, unseen{p, at.Err})
 			}
 			continue
 		}
 		in := top
 		if sub != "" {
 			in = policy.ListAll(host, path.Join(top.Dir, sub))
+			if in.Unread != nil {
+				closed = append(closed, unseen{in.Dir, in.Unread})
+			}
 		}
 		first := len(out)
 		for _, e := range in.All {
@@ -186,7 +220,7 @@ func present(host *policy.Host, top *policy.Listing) (out []string) {
 		}
 		slices.Sort(out[first:])
 	}
-	return out
+	return out, closed
 }
 
 // add protects one file or directory, if it is in a writable tree, and pins the directories
@@ -201,56 +235,74 @@ func (c *protector) add(p, pinFrom string) bool {
 		return false
 	}
 	c.seen[p] = true
-	st, err := c.host.Lstat(p)
-	if err == nil {
-		real, links, _, err := c.host.Trail(p)
-		link := st.Mode&fs.ModeSymlink != 0
-		if link || err == nil && real != p {
-			c.out.Watch = append(c.out.Watch, Watched{Path: p})
-			c.watchLinks(links)
-			if link && pinFrom != "" {
-				c.pinLink(p, pinFrom)
-			}
-			if errors.Is(err, fs.ErrNotExist) && c.writable(real) { // it may be made
-				c.watch(Watched{Path: real, Kind: Missing})
-			}
-			if err != nil || !c.writable(real) {
-				return err == nil
-			}
-			if !link || !policy.Within(real, pinFrom) {
-				pinFrom = ""
-			}
-			return c.add(real, pinFrom)
+	at := c.host.Look(p)
+	if at.Presence == policy.Unknown {
+		c.out.Watch = append(c.out.Watch, Watched{Path: p})
+		c.unknown(p, at.Err)
+		return false
+	}
+	if at.Presence == policy.Present {
+		to := c.host.Way(p)
+		if at.IsLink() || to.Presence == policy.Present && to.Path != p {
+			return c.behind(p, at, to, pinFrom)
 		}
 	}
-	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its own directories
-		kind := kindOf(err)
+	exists := at.IsRegular() || at.IsDir()
+	if !c.itself || !at.IsDir() { // zsbx itself writes to its own directories
+		kind := kindOf(at)
 		if exists {
 			kind = Protected
 		}
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: kind})
 	}
 	if exists {
-		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
+		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: at.IsDir(), ID: at.Stat.ID})
 		c.pin(path.Dir(p), pinFrom)
-		if st.Mode.IsDir() && !c.itself {
+		if at.IsDir() && !c.itself {
 			c.linked(p)
 		}
 	}
 	return exists
 }
 
+// behind is add for a path to which links lead. The last part of it is at.
+func (c *protector) behind(p string, at policy.Found, to policy.Way, pinFrom string) bool {
+	c.out.Watch = append(c.out.Watch, Watched{Path: p})
+	c.watchLinks(to.Links)
+	if at.IsLink() && pinFrom != "" {
+		c.pinLink(p, pinFrom)
+	}
+	switch {
+	case to.Presence == policy.Unknown:
+		c.unknown(to.Path, to.Err)
+		return false
+	case to.Presence == policy.Absent:
+		if c.writable(to.Path) { // it may be made
+			c.watch(Watched{Path: to.Path, Kind: Missing})
+		}
+		return false
+	case !c.writable(to.Path):
+		return true
+	}
+	if !at.IsLink() || !policy.Within(to.Path, pinFrom) {
+		pinFrom = ""
+	}
+	return c.add(to.Path, pinFrom)
+}
+
 // linked protects the files that links in a protected directory lead to, such as a hook in the
 // working tree.
 func (c *protector) linked(dir string) {
-	entries, _ := c.host.Entries(dir, maxWatchedEntries)
-	for _, e := range entries {
+	in := policy.ListAll(c.host, dir)
+	if in.Unread != nil {
+		c.unlisted(dir, in.Unread)
+	}
+	for _, e := range in.All {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
 		link := path.Join(dir, e.Name())
-		if _, st, err := c.host.RealPath(link); err != nil || st.Mode.IsRegular() {
+		if to := c.host.Way(link); to.Presence != policy.Present || to.IsRegular() {
 			c.add(link, "")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // is killed. Paths may have any bytes: see bytesOf.
 
 // savedFormat changes whenever an older reader would misunderstand the rest.
-const savedFormat = 1
+const savedFormat = 2
 
 type saved struct {
 	Format   int            `json:"format"`
@@ -33,9 +33,13 @@ type saved struct {
 }
 
 type savedWatch struct {
-	Path    string `json:"path"`
-	Kind    Kind   `json:"kind"`
-	Tree    string `json:"tree,omitempty"`
+	Path string `json:"path"`
+	Kind Kind   `json:"kind"`
+	Tree string `json:"tree,omitempty"`
+
+	Presence policy.Presence `json:"presence,omitempty"` // and the rest is what was there
+	Unlisted bool            `json:"unlisted,omitempty"`
+
 	Dev     uint64 `json:"dev,omitempty"`
 	Ino     uint64 `json:"ino,omitempty"`
 	Sec     int64  `json:"sec,omitempty"` // status change time
@@ -45,8 +49,9 @@ type savedWatch struct {
 }
 
 type savedProject struct {
-	Dir string   `json:"dir"`
-	Had []string `json:"had"`
+	Dir    string   `json:"dir"`
+	Had    []string `json:"had"`
+	Closed []string `json:"closed,omitempty"`
 }
 
 type savedDenial struct {
@@ -65,12 +70,12 @@ func (s *Snapshot) Save() []byte {
 	for i, w := range a.Watch {
 		b := s.before[i]
 		out.Watch = append(out.Watch, savedWatch{
-			Path: textOf(w.Path), Kind: w.Kind, Tree: textOf(w.tree),
+			Path: textOf(w.Path), Kind: w.Kind, Tree: textOf(w.tree), Presence: b.presence, Unlisted: b.unlisted,
 			Dev: b.id.Dev, Ino: b.id.Ino, Sec: b.changed[0], Nsec: b.changed[1], Size: b.size, Entries: textOf(b.entries),
 		})
 	}
 	for _, p := range a.projects {
-		out.Projects = append(out.Projects, savedProject{textOf(p.dir), textsOf(p.had)})
+		out.Projects = append(out.Projects, savedProject{textOf(p.dir), textsOf(p.had), textsOf(p.closed)})
 	}
 	for _, d := range a.Later {
 		out.Later = append(out.Later, savedDenial{textOf(d.Pattern), d.Glob})
@@ -92,10 +97,13 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 	s.host = charged(host, &s.left)
 	for _, w := range in.Watch {
 		a.Watch = append(a.Watch, Watched{bytesOf(w.Path), w.Kind, bytesOf(w.Tree)})
-		s.before = append(s.before, state{policy.FileID{Dev: w.Dev, Ino: w.Ino}, [2]int64{w.Sec, w.Nsec}, w.Size, bytesOf(w.Entries)})
+		s.before = append(s.before, state{
+			presence: w.Presence, unlisted: w.Unlisted, id: policy.FileID{Dev: w.Dev, Ino: w.Ino},
+			changed: [2]int64{w.Sec, w.Nsec}, size: w.Size, entries: bytesOf(w.Entries),
+		})
 	}
 	for _, p := range in.Projects {
-		a.projects = append(a.projects, project{bytesOf(p.Dir), bytesOfAll(p.Had)})
+		a.projects = append(a.projects, project{bytesOf(p.Dir), bytesOfAll(p.Had), bytesOfAll(p.Closed)})
 	}
 	for _, d := range in.Later {
 		a.Later = append(a.Later, policy.DenyPath{Pattern: bytesOf(d.Pattern), Glob: d.Glob})

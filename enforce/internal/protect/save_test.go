@@ -14,14 +14,14 @@ func TestSave(t *testing.T) {
 		Watch:    []Watched{{odd, Any, ""}, {"/m", Missing, ""}, {"/i", Index, "/tree"}, {"/d", Denied, ""}},
 		Near:     []string{"/near", odd},
 		Repos:    []string{"/repo/.git"},
-		projects: []project{{"/p", []string{"/p/.envrc", odd}}, {"/q", nil}},
+		projects: []project{{"/p", []string{"/p/.envrc", odd}, []string{odd, "/p/.hg"}}, {"/q", nil, nil}},
 		Trees:    []string{"/tree"},
 		Later:    []policy.DenyPath{{Pattern: "/tree/**/*.pem", Glob: true}, {Pattern: odd}},
 		Mounted:  true,
 	}
 	s := &Snapshot{
 		audit:  a,
-		before: []state{{policy.FileID{Dev: 1, Ino: 1<<64 - 1}, [2]int64{1 << 40, 999999999}, 5, odd}, {}, {size: 1}, {}},
+		before: []state{{policy.Present, policy.FileID{Dev: 1, Ino: 1<<64 - 1}, [2]int64{1 << 40, 999999999}, 5, odd, true}, {presence: policy.Absent}, {size: 1}, {}},
 		named:  map[string]bool{odd: true},
 		links:  map[string]bool{"/tree/sub": true},
 		left:   maxIndexes,

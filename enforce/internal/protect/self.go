@@ -1,9 +1,7 @@
 package protect
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/deny"
@@ -54,10 +52,7 @@ func (c *protector) self(r *policy.Resolved, files []string, table func() mounts
 // selfFile protects one file or directory under all its names.
 func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table) {
 	real, links, st, err := c.host.Trail(file)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		real, links = file, nil
-	}
+	missing := policy.Missing(err)
 	for _, l := range links {
 		if tree := c.within(l); tree != "" && !c.seen[l] {
 			c.seen[l] = true
@@ -128,10 +123,11 @@ func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	var out []string
 	for _, dir := range dirs {
-		real, _, _, err := host.Trail(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		to := host.Way(dir)
+		if to.Presence == policy.Unknown {
 			continue
 		}
+		real := to.Path
 		if !slices.ContainsFunc(r.Paths, func(t policy.Path) bool { return policy.Within(t.Path, real) }) {
 			out = append(out, real)
 		}

@@ -44,10 +44,15 @@ func (c *protector) startup(dir, which, cut string) string {
 	if !path.IsAbs(dir) {
 		return ""
 	}
-	real, links, _, err := c.host.Trail(dir)
-	if c.watchLinks(links); err != nil {
+	to := c.host.Way(dir)
+	c.watchLinks(to.Links)
+	if to.Presence == policy.Unknown {
+		c.unknown(to.Path, to.Err)
+	}
+	if to.Presence != policy.Present {
 		return ""
 	}
+	real := to.Path
 	there, all := policy.List(c.host, real), c.writable(real)
 	config := &policy.Listing{} // may have any file
 	if !all && slices.ContainsFunc(there.Entries, func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }) {
@@ -83,16 +88,19 @@ func (c *protector) held(paths []string) {
 // dotfile protects the target of a user's file, or of a link directly in a user's directory,
 // since these may lead to a writable repository of dotfiles. It watches the links themselves.
 func (c *protector) dotfile(p string, look bool) {
-	real, links, st, _ := c.host.Trail(p)
-	c.watchLinks(links)
-	switch tree := c.within(real); {
-	case tree != "" && tree != real:
-		c.add(real, tree)
-	case tree == "" && look && st.Mode.IsDir():
-		entries, _ := c.host.Entries(real, maxWatchedEntries)
-		for _, e := range entries {
+	to := c.host.Way(p)
+	c.watchLinks(to.Links)
+	switch tree := c.within(to.Path); {
+	case tree != "" && tree != to.Path:
+		c.add(to.Path, tree)
+	case tree == "" && look && to.IsDir():
+		in := policy.ListAll(c.host, to.Path)
+		if in.Unread != nil {
+			c.unlisted(to.Path, in.Unread)
+		}
+		for _, e := range in.All {
 			if e.Type()&fs.ModeSymlink != 0 {
-				c.dotfile(path.Join(real, e.Name()), false)
+				c.dotfile(path.Join(to.Path, e.Name()), false)
 			}
 		}
 	}

@@ -76,7 +76,12 @@ func TestProtectOnMacOS(t *testing.T) {
 			return policy.Stat{}, fs.ErrNotExist
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
-		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission },
+		ReadDir: func(p string, _ int) ([]fs.DirEntry, error) {
+			if p == "/Users/u/proj" { // each name is looked up
+				return nil, fs.ErrPermission
+			}
+			return nil, fs.ErrNotExist
+		},
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))

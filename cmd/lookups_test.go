@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLookUps: what protects and denies looks at files by policy.Host.Look, Way and List, whose
+// answers say whether something is unknown. Only those below may use the bare system calls, and in
+// the packages that protect and deny no error of a look-up may be dropped.
+func TestLookUps(t *testing.T) {
+	bare := []string{"Lstat", "ReadDir"}
+	allowed := []string{
+		"policy/look.go", "policy/walk.go", "policy/detect.go", "policy/host.go", "enforce/noted.go", "enforce/internal/protect/gitlinks.go",
+	}
+	errs := []string{"RealPath", "Trail", "Entries", "ReadFile", "GitDir", "Readlink"}
+	strict := []string{"enforce/internal/protect", "enforce/internal/deny"}
+	for _, room := range []string{"policy", "enforce"} {
+		err := filepath.WalkDir("../"+room, func(file string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			name := strings.TrimPrefix(filepath.ToSlash(file), "../")
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if called := methodOf(n); slices.Contains(bare, called) && !slices.Contains(allowed, name) {
+					t.Errorf("%s: %s: use policy.Host.Look or policy.List", set.Position(n.Pos()), called)
+				}
+				a, ok := n.(*ast.AssignStmt)
+				if !ok || len(a.Rhs) != 1 || !slices.Contains(strict, filepath.ToSlash(filepath.Dir(name))) {
+					return true
+				}
+				last, ok := a.Lhs[len(a.Lhs)-1].(*ast.Ident)
+				if called := methodOf(a.Rhs[0]); ok && last.Name == "_" && slices.Contains(errs, called) {
+					t.Errorf("%s: the error of %s is dropped, but it may say that something is unknown", set.Position(n.Pos()), called)
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// methodOf returns the name of the method that an expression calls, or "". Functions of the
+// system's packages, and methods of an os.Root and an os.File, do not count.
+func methodOf(n ast.Node) string {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := f.X.(*ast.Ident); ok && slices.Contains([]string{"os", "unix", "syscall", "files", "root"}, x.Name) {
+		return ""
+	}
+	return f.Sel.Name
+}
