@@ -1,7 +1,6 @@
 package fork
 
 import (
-	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -32,27 +31,33 @@ const heapArena = 64 << 20
 
 // forkImage makes the keeper of j, with its own stack. The copy lacks this arena of the Go heap
 // (madvise(2), MADV_DONTFORK), since a keeper may run for days and would keep that memory. This
-// does not make a start faster. No signal may be handled in it before dropHandlers, so all are
-// blocked meanwhile.
-//
-//go:noinline
-//go:norace
+// does not make a start faster.
 func forkImage(j *image) (int, error) {
+	var here byte
+	heap := uintptr(unsafe.Pointer(&here)) &^ (heapArena - 1)
 	syscall.ForkLock.Lock()
-	runtime.LockOSThread()
-	all := ^uint64(0)
-	heap := uintptr(unsafe.Pointer(&all)) &^ (heapArena - 1)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
-	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0) // with a hole in the range it does the rest and returns ENOMEM
-	r := rawClone(j.namespaces|unix.CLONE_SETTLS|uintptr(keeperExit), j.mem.stack.top(), j.run, j, roleKeeper)
-	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
-	runtime.UnlockOSThread()
+	r := cloneKeeper(j, heap)
 	syscall.ForkLock.Unlock()
 	if r < 0 {
 		return 0, syscall.Errno(-r)
 	}
 	return r, nil
+}
+
+// cloneKeeper is clone(2) for the keeper. No signal may be handled in it before dropHandlers, so
+// all are blocked meanwhile. This function and what it calls have no check for the stack's end,
+// so Go does not move the goroutine to another thread here.
+//
+//go:nosplit
+//go:norace
+func cloneKeeper(j *image, heap uintptr) int {
+	all := ^uint64(0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0) // with a hole in the range it does the rest and returns ENOMEM
+	r := rawClone(j.namespaces|unix.CLONE_SETTLS|uintptr(keeperExit), j.keeperStack, j.run, j, roleKeeper)
+	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
+	return r
 }
 
 // call makes a system call and returns the result, or the negative errno as the kernel does.

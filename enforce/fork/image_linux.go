@@ -31,7 +31,10 @@ type image struct {
 
 	run     uintptr   // runChild
 	sigmask [1]uint64 // the caller's signal mask, for the command
-	nofile  uintptr   // RLIMIT_NOFILE, the highest number that a descriptor can have
+
+	keeperStack uintptr // the end of the keeper's stack
+
+	nofile uintptr // RLIMIT_NOFILE, the highest number that a descriptor can have
 }
 
 // role says what a new process is.
@@ -69,6 +72,7 @@ func newImage(c *Command) (*image, error) {
 		return nil, fmt.Errorf("memory for the new processes: %w", err)
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
+	j.keeperStack = j.mem.stack.top()
 	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
 	c.before, c.steps = c.Before, append(c.setupSteps(), c.Steps...)
 	if c.Keeper != nil {

@@ -43,11 +43,12 @@ const startTime = time.Second
 
 // passing passes signals on to a command (Options.Job).
 type passing struct {
-	over chan struct{} // run returns when something comes from here
+	stop chan struct{} // run returns when something comes from here
 
 	mu      sync.Mutex // guards what follows
 	began   time.Time
 	started bool
+	ended   bool             // the command has ended: signals are for this process
 	early   []syscall.Signal // came before the command was started
 }
 
@@ -58,15 +59,15 @@ func (c *Command) listen() {
 		return
 	}
 	c.signals = listen()
-	over := make(chan struct{})
-	c.pass = &passing{over: over, began: time.Now()}
+	p := &passing{stop: make(chan struct{}), began: time.Now()}
+	c.pass = p
 	go func() {
 		for {
 			select {
-			case <-over:
+			case <-p.stop:
 				return
 			case s := <-c.signals:
-				c.forward(s.(syscall.Signal))
+				c.forward(p, s.(syscall.Signal))
 			}
 		}
 	}()
@@ -75,61 +76,66 @@ func (c *Command) listen() {
 // forward passes a signal on. SIGINT and SIGQUIT from the keyboard have already reached a
 // command that has this process's terminal, and it must not see them twice. In the
 // foreground each of them is taken for one from the keyboard.
-func (c *Command) forward(s syscall.Signal) {
+func (c *Command) forward(p *passing, s syscall.Signal) {
 	keyboard := (s == syscall.SIGINT || s == syscall.SIGQUIT) && c.relay == nil && job.InForeground()
-	if c.pass.starting(s, keyboard) || keyboard {
+	if !p.takes(s, keyboard) || keyboard {
 		return
 	}
 	c.passed.Store(int32(s))
 	_ = c.s.Signal(s)
 }
 
-// starting reports whether the command is being started, and keeps the signal for it. On Linux
-// the keeper has those from the keyboard. If the start takes too long, the signal ends this
-// process.
-func (p *passing) starting(s syscall.Signal, keyboard bool) bool {
+// takes reports whether there is a command that takes a signal. While it is being started, the
+// signal is kept for it; on Linux the keeper has those from the keyboard. If the start takes too
+// long, or the command has ended, the signal ends this process.
+func (p *passing) takes(s syscall.Signal, keyboard bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.started {
-		return false
-	}
-	if time.Since(p.began) > startTime {
+	switch {
+	case p.ended, !p.started && time.Since(p.began) > startTime:
 		signal.Reset(s)
 		_ = syscall.Kill(os.Getpid(), s)
-	} else if !keyboard {
+	case !p.started && !keyboard:
 		p.early = append(p.early, s)
 	}
-	return true
+	return p.started && !p.ended
 }
 
 // passEarly passes on the signals that came before the command was started.
 func (c *Command) passEarly() {
-	if c.pass == nil {
+	p := c.pass
+	if p == nil {
 		return
 	}
-	c.pass.mu.Lock()
-	early := c.pass.early
-	c.pass.early, c.pass.started = nil, true
-	c.pass.mu.Unlock()
+	p.mu.Lock()
+	early := p.early
+	p.early, p.started = nil, true
+	p.mu.Unlock()
 	for _, s := range early {
-		c.forward(s)
+		c.forward(p, s)
 	}
 }
 
 // endPassing ends what listen began. From here on lastOutput reads the signals.
 func (c *Command) endPassing() {
 	if c.pass != nil {
-		c.pass.over <- struct{}{}
+		c.pass.stop <- struct{}{}
 		c.pass = nil
 	}
 }
 
-// deaf stops listening: a signal that comes now is for this process, which has little left
-// to do. In the background it is left to Leave: the front passes on signals that both
-// have received, and one may come late.
+// deaf makes a signal that comes now end this process, which has little left to do. In the
+// background it is left to Leave: the front passes on signals that both have received, and one
+// may come late.
 func (c *Command) deaf() {
-	if c.signals != nil && !InBackground() {
+	switch {
+	case c.signals == nil || InBackground():
+	case c.pass == nil:
 		signal.Stop(c.signals)
+	default: // quicker than signal.Stop
+		c.pass.mu.Lock()
+		c.pass.ended = true
+		c.pass.mu.Unlock()
 	}
 }
 

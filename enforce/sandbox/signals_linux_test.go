@@ -13,19 +13,19 @@ import (
 func TestSignalWhileStarting(t *testing.T) {
 	if os.Getenv("ZSBX_TEST_STARTING") != "" {
 		late := &passing{began: time.Now().Add(-2 * startTime)}
-		late.starting(syscall.SIGTERM, false)
+		late.takes(syscall.SIGTERM, false)
 		time.Sleep(10 * time.Second)
 		os.Exit(1)
 	}
 	p := &passing{began: time.Now()}
-	if !p.starting(syscall.SIGTERM, false) || !p.starting(syscall.SIGINT, true) {
+	if p.takes(syscall.SIGTERM, false) || p.takes(syscall.SIGINT, true) {
 		t.Error("a signal was passed on to nobody")
 	}
 	if len(p.early) != 1 || p.early[0] != syscall.SIGTERM {
 		t.Errorf("%v are kept; the keeper has the keyboard's", p.early)
 	}
 	p.started = true
-	if p.starting(syscall.SIGTERM, false) {
+	if !p.takes(syscall.SIGTERM, false) {
 		t.Error("a signal to a started command is kept")
 	}
 	c := exec.Command("/proc/self/exe", "-test.run=^TestSignalWhileStarting$")

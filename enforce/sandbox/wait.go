@@ -110,7 +110,6 @@ func (c *Command) leaveTemp(kept bool) {
 // follow handles what happens until the command has ended. The error says why it is
 // not known how.
 func (c *Command) follow() (lost error) {
-	defer c.endPassing()
 	for done := false; !done; {
 		done, lost = c.event(c.s.Next())
 	}

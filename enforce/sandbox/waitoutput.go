@@ -23,6 +23,7 @@ func (c *Command) lastOutput() error {
 		return nil
 	}
 	c.relay.Restore() // so that the keyboard can end the wait
+	c.endPassing()
 	defer c.deaf()
 	rush := time.Now().Add(rushTime)
 	late := c.late(rush)
