@@ -210,6 +210,21 @@ type Hint struct {
 	GivesUp string         // the promise that it gives up, or ""
 }
 
+// written returns a path as a policy file in the working directory should have it: in the
+// repository around that, it is relative, so that it means the same in every clone.
+func written(r *policy.Resolved, p string) string {
+	short := r.Short(p)
+	h := r.Host()
+	if h.Lstat == nil || policy.Within(p, r.Dir) || h.Repository(r.Dir) == "" || !policy.Within(p, h.Repository(r.Dir)) {
+		return short
+	}
+	up, dir := "..", path.Dir(r.Dir)
+	for !policy.Within(p, dir) {
+		up, dir = up+"/..", path.Dir(dir)
+	}
+	return up + strings.ReplaceAll(strings.TrimPrefix(p, dir), "$", "$$")
+}
+
 // Hint returns the proposal as something to type. Paths are written relative to the
 // working directory and the home directory of r.
 func (q *Proposal) Hint(r *policy.Resolved) Hint {
@@ -219,7 +234,7 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	case q.Path == "":
 		return NewHint(q.Key, strconv.Itoa(int(q.Port)), false)
 	}
-	h := NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), r.Short(q.Path), q.Dir && q.Change)
+	h := NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), written(r, q.Path), q.Dir && q.Change)
 	if q.Key == "net.unix" {
 		h.GivesUp = "what listens there acts outside for the command"
 	}
@@ -274,7 +289,7 @@ func (h Hint) And(o Hint) Hint {
 // ends the default, that the working directory can be read and executed.
 func (h Hint) Typed(r *policy.Resolved) string {
 	first := slices.ContainsFunc(r.Paths, func(p policy.Path) bool { return p.Rule.Origin.Source == "default" })
-	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || h.Policy.FS.Rules[0].Path == "." {
+	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || strings.Trim(h.Policy.FS.Rules[0].Path, "./") == "" {
 		return h.Flags
 	}
 	return "--rox . " + h.Flags

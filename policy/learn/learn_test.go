@@ -141,10 +141,10 @@ func TestRepository(t *testing.T) {
 		needs     []learn.Need
 		left      int
 	}{
-		{"/home/u/all/mono/.git/HEAD", "--ro ~/all/mono", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
-		{"/home/u/all/mono/.git", "--ro ~/all/mono", []learn.Need{read("/home/u/all/mono/lib/Cargo.toml")}, 0},
-		{"/home/u/all/mono/.git/HEAD", "--rw ~/all/mono", []learn.Need{madeDir("/home/u/all/mono/target"), read("/home/u/all/mono/Cargo.toml")}, 0},
-		{"/home/u/all/mono/.git/HEAD", "--rw ~/all/mono", []learn.Need{made("/home/u/all/mono/.git/index.lock")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--ro ..", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git", "--ro ..", []learn.Need{read("/home/u/all/mono/lib/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--rw ..", []learn.Need{madeDir("/home/u/all/mono/target"), read("/home/u/all/mono/Cargo.toml")}, 0},
+		{"/home/u/all/mono/.git/HEAD", "--rw ..", []learn.Need{made("/home/u/all/mono/.git/index.lock")}, 0},
 		{"/home/u/all/mono/.git/HEAD", "--rw .", []learn.Need{made(part + "/x")}, 0},
 		{"/home/u/all/mono/.git/HEAD", "--ro ~/all/Makefile; --rw .", []learn.Need{made(part + "/x"), read("/home/u/all/Makefile")}, 0},
 		{"/home/u/.git/HEAD", "--ro ~/all/mono/Cargo.toml", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
@@ -175,11 +175,11 @@ func TestRepositoryOfSettings(t *testing.T) {
 		{"/home/u/.vim", "", made("/home/u/.vim/plugin/x.vim")},
 		{"/home/u/.vim", "", made("/home/u/.vim/x")},
 		{"/home/u/.vim", "", write("/home/u/.vim/vimrc")},
-		{"/home/u/.vim", "--ro ~/.vim", read("/home/u/.vim/vimrc")},
+		{"/home/u/.vim", "--ro ..", read("/home/u/.vim/vimrc")},
 		{"/home/u/tools", "", made("/home/u/tools/ls")},
 		{"/home/u/all", "", made("/home/u/all/bin/ls")},
 		{"/home/u/all", "", made("/home/u/all/x")},
-		{"/home/u/mono", "--rw ~/mono", made("/home/u/mono/bin/ls")}, // a control
+		{"/home/u/mono", "--rw ..", made("/home/u/mono/bin/ls")}, // a control
 	} {
 		h := host(c.top+"/.git/HEAD", c.top+"/part/", c.top+"/bin/", c.top+"/plugin/", c.top+"/vimrc")
 		h.Dir, h.Env = c.top+"/part", []string{"HOME=/home/u", "PATH=/usr/bin:/home/u/tools:/home/u/all/bin"}
