@@ -26,7 +26,9 @@ if [ "${1:-}" = --inside ]; then # --inside ROOT USER COMMAND, in new namespaces
 	home=/root
 	[ "$user" = root ] || home=/home/$user
 	cd "$home/zsbx"
-	exec setpriv --reuid "$user" --regid "$user" --init-groups env HOME="$home" USER="$user" LOGNAME="$user" sh -c "$command"
+	# No exec: the first process stays root's, as on a real machine.
+	setpriv --reuid "$user" --regid "$user" --init-groups env HOME="$home" USER="$user" LOGNAME="$user" sh -c "$command"
+	exit
 fi
 
 user=root
