@@ -160,5 +160,27 @@ func (s *linuxScene) tryMounts() error {
 	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan, opening(s.dir+"/in/.git/config", unix.O_WRONLY))
 	s.try(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
+	return s.tryShut(&host)
+}
+
+// tryShut gives a directory that may have protected files, but can't be listed, the mode that it
+// has already. Root can list every directory.
+func (s *linuxScene) tryShut(host *policy.Host) error {
+	const mode = 0o311
+	r, shut := s.policy, s.dir+"/shut"
+	if err := os.Chmod(shut+"/.hg", mode); err != nil {
+		return err
+	}
+	if policy.List(host, shut+"/.hg").Unread == nil {
+		return nil
+	}
+	tree := r.Paths[0]
+	there := host.Look(shut)
+	tree.Path, tree.Rule.Path, tree.ID = shut, shut, there.Stat.ID
+	r.Paths = []policy.Path{tree}
+	plan := enforce.NewPlan(&r, s.caps, host, enforce.Options{})
+	plan.Gaps = nil // they are about links in it, which are not known
+	s.try(enforce.GapProtect, "no change of a directory that can't be looked into", "mounts", plan,
+		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(shut+"/.hg"), mode))
 	return nil
 }
