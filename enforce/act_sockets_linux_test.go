@@ -55,6 +55,7 @@ func socketActs() map[string]func(args []string) error {
 		"race-memory":   func(a []string) error { return raceMemory(a[0], a[1]) },
 		"race-fd":       func(a []string) error { return raceDescriptor(a[0], num(a[1])) },
 		"race-link":     func(a []string) error { return raceLink(a[0], a[1]) },
+		"race-start":    func(a []string) error { return raceStart(a[0], a[1]) },
 		"race-cwd":      func(a []string) error { return raceDirectory(a[0], a[1]) },
 		"undumpable":    func(a []string) error { return undumpable(a[0]) },
 	}

@@ -188,6 +188,27 @@ func raceLink(target, own string) error {
 	return nil
 }
 
+// raceStart makes sockets whose names lead to the socket outside when they begin to listen. One of
+// them may do so at the very moment when the one outside does, which may be mistaken for it.
+func raceStart(target, dir string) error {
+	outside, name := filepath.Split(target)
+	for end := time.Now().Add(raceTime); time.Now().Before(end); {
+		if err := os.Chdir(dir); err != nil {
+			return err
+		}
+		fd, err := bindOwn(name)
+		if err != nil {
+			return err
+		}
+		os.Remove(name)
+		os.Chdir(outside)
+		unix.Listen(fd, 1)
+		rawConnect(unix.SOCK_STREAM, unixAddress(target))
+		unix.Close(fd)
+	}
+	return nil
+}
+
 // raceDirectory swaps the working directory.
 func raceDirectory(target, own string) error {
 	fd, err := serveOwn(own)

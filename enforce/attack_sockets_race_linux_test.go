@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -121,6 +123,48 @@ func TestSocketRaces(t *testing.T) {
 				t.Error("control: nothing arrived")
 			}
 		})
+	}
+}
+
+// TestSocketStart: a daemon outside that begins to listen is not mistaken for a socket of the
+// session that does so at the same time.
+func TestSocketStart(t *testing.T) {
+	needGuard(t)
+	p := newPlace(t)
+	target := p.out + "/sock"
+	var reached atomic.Int64
+	stop, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			os.Remove(target)
+			fd, err := bindOwn(target)
+			if err != nil {
+				continue
+			}
+			time.Sleep(time.Millisecond) // as a daemon that sets the mode of its socket's file
+			unix.Listen(fd, 8)
+			unix.SetNonblock(fd, true)
+			for end := time.Now().Add(2 * time.Millisecond); time.Now().Before(end); {
+				if c, _, err := unix.Accept(fd); err == nil {
+					reached.Add(1)
+					unix.Close(c)
+				}
+			}
+			unix.Close(fd)
+		}
+	}()
+	if got := p.try(t, p.plan(), "race-start", target, p.in+"/sub"); got != 0 || reached.Load() != 0 {
+		t.Errorf("got %v; %d times reached", got, reached.Load())
+	}
+	if got := p.try(t, nil, "race-start", target, p.in+"/sub"); got != 0 || reached.Load() == 0 {
+		t.Errorf("control: %v; %d times reached", got, reached.Load())
 	}
 }
 

@@ -8,11 +8,17 @@ import (
 )
 
 // This file finds the files of the session's listening sockets. A path can lead elsewhere than
-// when the socket was bound, and what sock_diag(7) tells of a socket's file is not enough to
-// recognize it: subvolumes of btrfs(5) share a device, and of an inode's number it has only 32
-// bits. So the broker makes the socket listen, and the file must show that: nothing listened on
-// it before, and something does afterwards. The file then stays open, since its inode's number
-// could be used again otherwise.
+// when the socket was bound, so two things must agree.
+//
+// What sock_diag(7) tells of the socket's file must fit, and it must fit no other socket. That
+// rules out all files of the same kind but those with the same inode number on another subvolume
+// of btrfs(5), which share a device, and those whose numbers differ only in the upper 32 bits.
+//
+// The broker makes the socket listen, and the file must show that: nothing listened on it before,
+// and something does afterwards. That rules out all but a socket that began to listen in these
+// microseconds.
+//
+// The file then stays open, since its inode's number could be used again otherwise.
 
 // pinned is the file of a listening socket, opened with O_PATH.
 type pinned struct{ fd, kind int }
@@ -45,6 +51,9 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 	if errno != 0 {
 		return orNone(errno)
 	}
+	if fits, err := m.fits(c, s, file); !fits {
+		return orNone(asErrno(err))
+	}
 	if errno = listenerOn(file, kind); errno != unix.ECONNREFUSED {
 		return orNone(errno)
 	}
@@ -56,6 +65,31 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 		return orNone(errno)
 	}
 	return m.sockets.pin(file, kind)
+}
+
+// fits reports whether an open file fits what the kernel tells of a socket's file, and whether the
+// command could have made the file.
+func (m *Broker) fits(c *Call, s socket, file int) (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(file, &st); err != nil {
+		return false, err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(file, &fs); err != nil || fs.Flags&unix.ST_RDONLY != 0 {
+		return false, err
+	}
+	device, err := c.from.fileSystem(file)
+	if err != nil {
+		return false, err
+	}
+	own, others := false, false
+	mine, this := cookie(s.fd), kernelFile{uint32(st.Ino), device}
+	err = boundSockets(s.fd, func(b *boundSocket) {
+		if b.file == this {
+			own, others = own || b.cookie == mine, others || b.cookie != mine
+		}
+	})
+	return err == nil && own && !others, err
 }
 
 // orNone returns EAGAIN for a shortage, and 0 for other errors.

@@ -1,11 +1,14 @@
 package broker
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
@@ -16,6 +19,28 @@ func MountOf(path string) uint64 {
 		return 0
 	}
 	return st.Mnt_id
+}
+
+// fileSystem returns the device of an open file's file system. On btrfs and overlayfs that can
+// differ from the file's device. It finds the device by the file's mount, in the caller's
+// proc_pid_mountinfo(5).
+func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return device, err
+	}
+	mounts, err := files.ReadInto(procfs.Path(c.tid, "mountinfo"), make([]byte, 4096))
+	if err != nil {
+		return device, err
+	}
+	id := strconv.FormatUint(st.Mnt_id, 10)
+	for _, m := range procfs.Mounts(string(mounts)) {
+		if m.ID == id {
+			_, err := fmt.Sscanf(m.Dev, "%d:%d", &device[0], &device[1])
+			return device, err
+		}
+	}
+	return device, unix.ENOENT
 }
 
 // route is a path of the caller and the directory that it starts from. The directory is opened

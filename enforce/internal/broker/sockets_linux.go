@@ -110,6 +110,13 @@ type boundSocket struct {
 	cookie [2]uint32 // unique until the machine restarts
 	kind   uint8     // SOCK_*
 	name   []byte    // the name in its address
+	file   kernelFile
+}
+
+// kernelFile is what the kernel reports of the file that a socket is bound to.
+type kernelFile struct {
+	inode  uint32    // its low half
+	device [2]uint32 // of the file system: major, minor
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -129,6 +136,7 @@ type diagRequest struct {
 const (
 	established = 1 // TCP_ESTABLISHED: an accepted socket has its listener's address
 	attrName    = 0 // UNIX_DIAG_NAME
+	attrFile    = 1 // UNIX_DIAG_VFS
 )
 
 // boundSockets calls a function with each Unix socket that has no peer. They are in this
@@ -146,7 +154,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	// differs.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
-		states: ^uint32(1 << established), show: 1 << attrName}
+		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
 	r.length = uint32(unsafe.Sizeof(r))
 	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
@@ -189,8 +197,12 @@ func (s *boundSocket) parse(b []byte) {
 		if n < 4 || n > len(b) {
 			return
 		}
-		if binary.NativeEndian.Uint16(b[2:]) == attrName {
+		switch attr := binary.NativeEndian.Uint16(b[2:]); {
+		case attr == attrName:
 			s.name = b[4:n]
+		case attr == attrFile && n >= 12:
+			dev := word(b[8:]) // the kernel's own form: 12 bits major, 20 bits minor
+			s.file = kernelFile{word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}}
 		}
 		b = b[min(len(b), (n+3)&^3):]
 	}
