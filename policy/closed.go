@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/policy/internal/tables"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Messages about what a run will miss: settings that no preset opens, and places of
 // secrets.
 
-// ClosedTo returns one line about a settings file that exists, that the program of a
-// command line reads, and that is closed to it, with the flag that opens it; "" for none.
+// ClosedTo returns one line about a settings file or a login that exists, that the program
+// of a command line reads, and that is closed to it, with the flag that opens it; "" for none.
 // The program itself would not say why it fails or does without. A file that is denied
 // was closed on purpose and does not count.
 func (r *Resolved) ClosedTo(argv []string) string {
 	program := path.Base(programOf(argv))
-	for _, c := range r.closed {
+	for _, c := range slices.Concat(r.closed, logins()) {
 		if !slices.ContainsFunc(c.Commands, func(name string) bool { return named(name, program) }) {
 			continue
 		}
@@ -31,6 +32,19 @@ func (r *Resolved) ClosedTo(argv []string) string {
 		}
 	}
 	return ""
+}
+
+// logins returns where command-line programs keep their logins.
+func logins() (all []Closed) {
+	for _, s := range tables.Places {
+		if s.Name != "logins" {
+			continue
+		}
+		for _, k := range s.Keys {
+			all = append(all, Closed{Path: k.Name, Commands: k.Entries})
+		}
+	}
+	return all
 }
 
 // settings returns the files that a Closed is about. For one that git reads it returns those
