@@ -122,7 +122,7 @@ func (o *runFlags) check(a *app, argv []string) error {
 		o.apart(explain, "exec", "keep", "track-only", "dry-run")
 	}
 	o.apart("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
-		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
+		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "sign", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
 	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()

@@ -105,7 +105,11 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 // Secret returns the known place of secrets that a canonical path is in, or that is in
 // it, or "". It costs some hundred looks at the file system.
 func (r *Resolved) Secret(p string) string {
-	return r.host.newGuard(nil).secret(p, false)
+	g := r.host.newGuard(nil)
+	if g.public(p, false) {
+		return ""
+	}
+	return g.secret(p, false)
 }
 
 // Covers reports whether the rule applies to an absolute, canonical path: its own, or one

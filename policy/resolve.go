@@ -55,6 +55,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	for rule := range flat.paths {
 		rs.rule(rule)
 	}
+	rs.signing()
 	rs.git(flat.Presets)
 	rs.guard()
 	rs.projectCache(flat)

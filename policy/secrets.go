@@ -312,7 +312,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		if _, err := asked.toml(); err != nil {
 			return err.Error()
 		}
-		if s := g.secret(p, false); s != "" {
+		if s := g.secret(p, false); s != "" && !(a == Read && g.public(p, dir)) {
 			return s + " holds secrets"
 		}
 		for _, t := range tokens {
@@ -332,4 +332,9 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		}
 		return g.unwritable(&at)
 	}
+}
+
+// public reports whether a path is that of a public key beside SSH's private ones.
+func (g *guard) public(p string, dir bool) bool {
+	return !dir && path.Dir(p) == g.home+"/.ssh" && strings.HasSuffix(p, ".pub")
 }

@@ -24,6 +24,9 @@ type Sources struct {
 
 	NoAutoPresets bool // detect no presets
 
+	// Sign opens what git needs to sign commits: see policy.Sign.
+	Sign bool
+
 	// SharedTmp allows the directories for everybody's temporary files, and
 	// UserTemp, as they are.
 	SharedTmp bool
@@ -56,10 +59,18 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if s.Asked != nil {
 		layers = append(layers, s.Asked)
 	}
+	var unsigned error
+	if s.Sign {
+		var sign *policy.Policy
+		sign, unsigned = policy.Sign(h)
+		if sign != nil {
+			layers = append(layers, sign)
+		}
+	}
 	asked := policy.Merge(layers...)
 	builtIn, wrong := s.builtIn(h, asked)
 	c.Policy, c.Asked = policy.Merge(append(builtIn, asked)...), asked
-	return c, errors.Join(err, wrong)
+	return c, errors.Join(err, unsigned, wrong)
 }
 
 // builtIn returns the policies that are part of zsbx. They come first, so that all others

@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"crypto/sha1" //nolint:gosec // GnuPG names a directory by it
+	"encoding/base32"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/gitconfig"
+)
+
+// --sign opens what git needs to sign commits: the agent's socket, which signs, and public keys.
+
+// sourceSign is the origin of its rules.
+const sourceSign = "--sign"
+
+// Sign returns the policy of --sign for the repository of the working directory. It is an error
+// if git's configuration does not say that commits are signed, or if no agent runs.
+func Sign(h *Host) (*Policy, error) {
+	s := signing{host: h, from: Origin{Source: sourceSign}, set: map[string]string{}}
+	s.configuration()
+	if s.set["commit.gpgsign"] != "true" && s.set["tag.gpgsign"] != "true" && s.set["user.signingkey"] == "" {
+		return nil, s.fail("git config --global commit.gpgsign true", "git's configuration does not say that commits are signed")
+	}
+	if s.set["gpg.format"] == "ssh" {
+		return s.ssh()
+	}
+	return s.gpg()
+}
+
+// signing is what Sign found out.
+type signing struct {
+	host *Host
+	from Origin
+	set  map[string]string // settings of git, in lower case; the last one counts
+}
+
+func (s *signing) fail(hint, format string, args ...any) error {
+	return &Error{Origin: s.from, Code: CodeRefused, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// configuration reads the files that git reads, the strongest last. A file that can't be read has
+// no settings here: git says so itself.
+func (s *signing) configuration() {
+	h := s.host
+	files := []string{"/etc/gitconfig", h.place("${XDG_CONFIG_HOME:-~/.config}/git/config"), h.place("~/.gitconfig")}
+	if global := h.Getenv("GIT_CONFIG_GLOBAL"); global != "" {
+		files = []string{"/etc/gitconfig", global}
+	}
+	repo, err := h.findRepository(path.Clean(h.Dir))
+	if err == nil {
+		files = append(files, path.Join(repo.common, "config"))
+	}
+	const deepest = 5
+	for _, file := range files {
+		s.read(file, repo.gitDir, deepest)
+	}
+}
+
+// read reads one file and those that it includes, at most depth levels deep.
+func (s *signing) read(file, gitDir string, depth int) {
+	if file == "" || depth == 0 || s.host.ReadFile == nil {
+		return
+	}
+	text, err := s.host.ReadFile(file)
+	if err != nil {
+		return
+	}
+	settings, _ := gitconfig.Read(string(text))
+	for i := range settings {
+		line := &settings[i]
+		if line.Includes() && s.applies(line, gitDir) {
+			s.read(s.home(line.Value, path.Dir(file)), gitDir, depth-1)
+		}
+		value := line.Value
+		if line.Key == "gpgsign" && (value == "" || value == "yes" || value == "on" || value == "1") {
+			value = "true"
+		}
+		s.set[line.Section+"."+line.Key] = value
+	}
+}
+
+// applies reports whether an include counts here. Of conditions only a directory that holds the
+// repository is known.
+func (s *signing) applies(line *gitconfig.Setting, gitDir string) bool {
+	if line.Section == "include" {
+		return true
+	}
+	condition := strings.Trim(line.Sub, `. "`)
+	dir, ok := strings.CutPrefix(condition, "gitdir:")
+	if !ok || !strings.HasSuffix(dir, "/") {
+		return false
+	}
+	return gitDir != "" && Within(gitDir, s.host.Follow(s.home(dir, "/")).Path)
+}
+
+// home returns a path of git's configuration, which may begin with "~/" or be relative to dir.
+func (s *signing) home(name, dir string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		return path.Join(s.host.Home, rest)
+	}
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(dir, name)
+}
+
+// ssh opens the agent and the public key that git names.
+func (s *signing) ssh() (*Policy, error) {
+	p := &Policy{}
+	sock := s.host.Getenv("SSH_AUTH_SOCK")
+	if !s.isSocket(sock) {
+		return nil, s.fail(`eval "$(ssh-agent)" && ssh-add`, "commits are signed by SSH, but SSH_AUTH_SOCK names no agent's socket")
+	}
+	p.Net.Unix = []Named{{Value: literal(sock), Origin: s.from}}
+	key := s.set["user.signingkey"]
+	if key == "" || strings.HasPrefix(key, "key::") || strings.HasPrefix(key, "ssh-") || strings.HasPrefix(key, "ecdsa-") {
+		return p, nil // the key itself, or the agent's first one
+	}
+	file := s.home(key, s.host.Dir)
+	if !strings.HasSuffix(file, ".pub") {
+		file += ".pub"
+	}
+	if why := s.notPublic(file); why != "" {
+		return nil, s.fail("git config user.signingkey", "user.signingkey: %s %s", file, why)
+	}
+	p.FS.Rules = []Rule{{Path: literal(file), Access: Read, Origin: s.from}}
+	return p, nil
+}
+
+// notPublic returns why a file is no public key of SSH, or "". The configuration of a repository,
+// a stranger's, may name any file.
+func (s *signing) notPublic(file string) string {
+	text, err := s.host.ReadFile(file)
+	if err != nil {
+		return "can't be read"
+	}
+	kind, _, _ := strings.Cut(string(text), " ")
+	for _, start := range []string{"ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"} {
+		if strings.HasPrefix(kind, start) && strings.Count(strings.TrimSpace(string(text)), "\n") == 0 {
+			return ""
+		}
+	}
+	return "is no public key"
+}
+
+// gpg opens the agent and GnuPG's directory, without the private keys.
+func (s *signing) gpg() (*Policy, error) {
+	h := s.host
+	dir, moved := h.Home+"/.gnupg", h.Getenv("GNUPGHOME")
+	if moved != "" {
+		dir = path.Clean(moved)
+	}
+	sock := ""
+	for _, place := range gpgSockets(dir, dir == h.Home+"/.gnupg", os.Getuid()) {
+		if s.isSocket(place) {
+			sock = place
+			break
+		}
+	}
+	if sock == "" {
+		return nil, s.fail("gpgconf --launch gpg-agent", "commits are signed by GnuPG, but its agent does not run: there is no socket S.gpg-agent")
+	}
+	p := &Policy{}
+	p.Net.Unix = []Named{{Value: literal(sock), Origin: s.from}}
+	p.FS.Rules = []Rule{{Path: literal(dir), Access: Read, Origin: s.from}}
+	for _, name := range []string{"private-keys-v1.d", "secring.gpg", "openpgp-revocs.d"} {
+		p.FS.Deny = append(p.FS.Deny, Named{Value: literal(path.Join(dir, name)), Origin: s.from})
+	}
+	if moved != "" {
+		p.Env.Allow = []Named{{Value: "GNUPGHOME", Origin: s.from}}
+	}
+	return p, nil
+}
+
+// gpgSockets returns where the agent's socket may be, as gpgconf --list-dirs says: below
+// /run/user if there is such a directory for the user, and else in GnuPG's own directory. usual
+// says that this is the default one.
+func gpgSockets(dir string, usual bool, uid int) []string {
+	run := "/run/user/" + strconv.Itoa(uid) + "/gnupg/"
+	if !usual {
+		sum := sha1.Sum([]byte(dir))
+		run += "d." + base32.NewEncoding("ybndrfg8ejkmcpqxot1uwisza345h769").EncodeToString(sum[:15]) + "/"
+	}
+	return []string{run + "S.gpg-agent", dir + "/S.gpg-agent"}
+}
+
+func (s *signing) isSocket(file string) bool {
+	at := s.host.Way(file)
+	return path.IsAbs(file) && at.Presence == Present && at.Stat.Mode&fs.ModeSocket != 0
+}
+
+// signing refuses --sign where a wider rule makes what it opens writable: GnuPG's settings there
+// name programs that run outside.
+func (rs *resolver) signing() {
+	for i := range rs.r.Paths {
+		p := &rs.r.Paths[i]
+		if p.Rule.Origin.Source == sourceSign && rs.userAccess(p.Path)&Write != 0 {
+			rs.fail(p.Rule.Origin, CodeContradiction, "", fmt.Sprintf("%s would be writable by a wider rule: name the project instead", p.Path))
+		}
+	}
+}
