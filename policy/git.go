@@ -61,7 +61,7 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 	switch {
 	case errors.Is(err, errNoRepository):
 		return nil, nil, apart
-	case errors.Is(err, errUnproved):
+	case errors.Is(err, errUnproved) && h.IsGitDir(r.common) != Absent: // git would use nothing else
 		apart = unproved{from: path.Join(r.tree, ".git"), dir: r.gitDir, owner: h.owner(r), access: Read | allowed(r.tree)}
 		fallthrough
 	case err != nil:
@@ -222,6 +222,13 @@ func (h *Host) borrowed(r repository, access Access) unproved {
 		other.gitDir = path.Dir(objects)
 	}
 	other.common = other.gitDir
+	usable := h.IsGitDir(other.gitDir) == Present
+	if other.gitDir == objects {
+		usable = h.Look(objects+"/pack").IsDir() && h.Look(objects+"/info").IsDir()
+	}
+	if !usable { // git would use nothing else
+		return unproved{}
+	}
 	return unproved{from: path.Join(r.common, "objects"), dir: other.gitDir, owner: h.owner(other), access: access}
 }
 
@@ -270,7 +277,7 @@ func (h *Host) IsGitDir(dir string) Presence {
 // of a linked worktree or a submodule, or commondir. links are those that lead there. With
 // some errors it is unknown what the file names (Unsure).
 func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error) {
-	named, err := h.gitPointer(file, prefix)
+	named, err := h.pointer(file, h.Follow(file).Path, prefix)
 	if err != nil {
 		return "", nil, err
 	}
@@ -280,8 +287,11 @@ func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error)
 
 // gitPointer reads a file of one line that names a path after prefix. A relative path
 // starts at the file's directory. A ".." in it stays, for the file system to follow.
-func (h *Host) gitPointer(file, prefix string) (string, error) {
-	data, err := h.readRegular(file)
+func (h *Host) gitPointer(file, prefix string) (string, error) { return h.pointer(file, file, prefix) }
+
+// pointer is gitPointer for a file that is a link to real, which git follows.
+func (h *Host) pointer(file, real, prefix string) (string, error) {
+	data, err := h.readRegular(real)
 	if err != nil {
 		return "", err
 	}

@@ -229,13 +229,15 @@ func TestApart(t *testing.T) {
 	h.link(t, "other/.git/objects", "workdir/.git/objects")
 	h.link(t, "other/.git/config", "workdir/.git/config")
 	h.write(t, "sep/.git", "gitdir: ../git/free\n")
-	h.mkdirs(t, "a", "b", "c", "d")
-	for dir, to := range map[string]string{"a": "git/free", "b": "other/.git", "c": "git/owned", "d": "git/bare"} {
+	h.mkdirs(t, "a", "b", "c", "d", "e", "f/.git", "g/.git", "Documents/x", "objects/pack", "objects/info")
+	h.link(t, "Documents", "f/.git/objects")
+	h.link(t, "objects", "g/.git/objects")
+	for dir, to := range map[string]string{"a": "git/free", "b": "other/.git", "c": "git/owned", "d": "git/bare", "e": "Documents"} {
 		h.link(t, to, dir+"/.git")
 	}
 	for dir, want := range map[string][2]string{
 		"sep": {"git/free", ""}, "a": {"git/free", ""}, "b": {"other/.git", "other"}, "c": {"git/owned", "other"}, "d": {"git/bare", "git/bare"},
-		"workdir": {"other/.git", "other"}, "other": {},
+		"workdir": {"other/.git", "other"}, "other": {}, "e": {}, "f": {}, "g": {"objects", ""},
 	} {
 		here := h
 		here.Dir = filepath.Join(h.Home, dir)

@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"path"
 	"slices"
@@ -29,6 +30,7 @@ const (
 	Index                 // new gitlinks in the index of a working tree
 	Protected             // a replacement, if it is read-only for the command (Audit.Mounted); else any change
 	Denied                // a replacement; programs outside may write it
+	Content               // other content or modes; programs write it anew as it was
 )
 
 // kindOf returns the kind of a path by what is there.
@@ -190,6 +192,8 @@ func (s *Snapshot) state(w Watched) state {
 	switch {
 	case w.Kind == Denied:
 		return state{presence: now.presence, id: now.id}
+	case w.Kind == Content:
+		return s.content(w.Path, now, isDir)
 	case !isDir, w.Kind == Protected && s.audit.Mounted:
 		return now
 	}
@@ -204,6 +208,38 @@ func (s *Snapshot) state(w Watched) state {
 
 // lstat is replaced by tests.
 var lstat = unix.Lstat
+
+// content is the state of a file or a directory whose times do not count: what it has, and modes.
+func (s *Snapshot) content(p string, now state, isDir bool) state {
+	out := state{presence: now.presence}
+	switch {
+	case now.presence != policy.Present:
+	case !isDir:
+		out.entries = s.digest(p)
+	default:
+		entries, err := s.host.Entries(p, -1)
+		out.unlisted = err != nil
+		for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+			if in := path.Join(p, e.Name()); e.IsDir() {
+				out.entries += fmt.Sprintln(e.Name())
+			} else {
+				out.entries += fmt.Sprintln(e.Name(), s.digest(in))
+			}
+		}
+	}
+	return out
+}
+
+// digest describes a file by its mode, where it leads as a link, and its content.
+func (s *Snapshot) digest(p string) string {
+	to := s.host.Way(p)
+	text, err := s.host.ReadFile(to.Path)
+	if err != nil { // it is too big, or no file
+		now, _ := stateOf(to.Path)
+		return fmt.Sprint(to.Path, now)
+	}
+	return fmt.Sprint(to.Path, to.Stat.Mode, sha256.Sum256(text))
+}
 
 // stateOf returns the state of one path (lstat(2)).
 func stateOf(p string) (s state, isDir bool) {

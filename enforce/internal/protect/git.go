@@ -2,6 +2,7 @@ package protect
 
 import (
 	"path"
+	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -10,10 +11,10 @@ import (
 // user calls it in the working tree. This file finds these files as in gitrepository-layout(5).
 
 // repository protects the repository of a working tree and returns its git directory, or "" if
-// there is none. It protects a .git file, which only points to the git directory, at the top of
-// a tree and in the repository that the command works in, whose root decides which project
-// policies count. Elsewhere that would make git worktree remove and git submodule deinit fail
-// half-way.
+// there is none. It protects a .git that is a file or a link, which only leads to the git
+// directory, at the top of a tree and in the repository that the command works in, whose root
+// decides which project policies count. Elsewhere that would make git worktree remove and git
+// submodule deinit fail half-way.
 func (c *protector) repository(tree string) string {
 	dot, top := path.Join(tree, ".git"), ""
 	if within := c.within(tree); tree == within || tree == c.repo {
@@ -30,29 +31,35 @@ func (c *protector) repository(tree string) string {
 	case at.IsDir():
 		c.index(dot, tree)
 		c.gitDir(dot)
-		if common, err := c.named(path.Join(dot, "commondir"), ""); err == nil && c.writable(common) {
+		common, err := c.named(path.Join(dot, "commondir"), "")
+		if err != nil {
+			common = dot
+		}
+		if c.writable(common) {
 			c.gitDir(common)
 		}
+		c.configured(dot, common, tree)
 		return dot
-	case !at.IsRegular():
+	case !at.IsRegular() && !at.IsLink():
 		c.add(dot, top)
 		return dot
 	}
-	// In a linked worktree or a submodule .git is a file that names the directory.
-	if top != "" {
-		c.add(dot, top)
-	} else {
-		c.watch(Watched{Path: dot})
+	dir := c.elsewhere(dot, at, top)
+	if dir == "" {
+		return dot
 	}
-	dir, err := c.named(dot, "gitdir: ")
+	common, err := c.named(path.Join(dir, "commondir"), "")
 	if err != nil {
-		return dot
+		common = dir
 	}
+	c.configured(dir, common, tree)
 	if !c.writable(dir) {
 		return dir
 	}
 	c.index(dir, tree)
-	common, err := c.named(path.Join(dir, "commondir"), "")
+	if top != "" {
+		c.pin(dir, c.within(dir))
+	}
 	if err != nil {
 		c.gitDir(dir)
 		return dir
@@ -69,6 +76,31 @@ func (c *protector) repository(tree string) string {
 	c.worktree(dir, from)
 	if c.writable(common) {
 		c.gitDir(common)
+	}
+	return dir
+}
+
+// elsewhere returns the directory to which a .git leads that is a file, as in a linked worktree or
+// a submodule, or a link; "" if there is none. It protects .git itself if top is set.
+func (c *protector) elsewhere(dot string, at policy.Found, top string) string {
+	if at.IsLink() {
+		to := c.host.Way(dot)
+		c.watchLinks(to.Links)
+		if to.IsDir() {
+			if top != "" {
+				c.pinLink(dot, top)
+			}
+			return to.Path
+		}
+	}
+	if top != "" || at.IsLink() {
+		c.add(dot, top)
+	} else {
+		c.watch(Watched{Path: dot})
+	}
+	dir, err := c.named(dot, "gitdir: ")
+	if err != nil {
+		return ""
 	}
 	return dir
 }
@@ -90,12 +122,18 @@ func (c *protector) named(file, prefix string) (string, error) {
 // writable itself: files that its configuration includes, and hooks in the working tree.
 func (c *protector) around(tree string) {
 	dir := path.Join(tree, ".git")
-	if !c.host.Look(dir).IsDir() { // a linked worktree or a submodule
-		dir, _ = c.named(dir, "gitdir: ")
-		if common, err := c.named(path.Join(dir, "commondir"), ""); err == nil {
-			dir = common
-		}
+	if at := c.host.Look(dir); !at.IsDir() {
+		dir = c.elsewhere(dir, at, "")
 	}
+	if dir == "" {
+		return
+	}
+	common, err := c.named(path.Join(dir, "commondir"), "")
+	if err != nil {
+		common = dir
+	}
+	c.configured(dir, common, tree)
+	dir = common
 	c.includes(path.Join(dir, "config"))
 	c.linked(path.Join(dir, "hooks"))
 }
@@ -185,8 +223,15 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 	c.byGit(dir, "remotes", "branches") // git push looks there for remotes that the configuration lacks
 	c.byGit(dir, "sl/config-git-user", "sl/config-git-repo")
 	c.ownFiles(dir, top)
+	if objects := path.Join(dir, "objects"); strings.Contains(dir, "/.repo/projects/") && c.host.Look(objects).IsLink() {
+		c.watch(Watched{Path: objects}) // the next run opens what it leads to
+		c.pinLink(objects, top)
+	}
 	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
 		c.worktree(sub, top)
+		if dot, _, _ := c.host.GitDir(path.Join(sub, "gitdir"), ""); path.Base(dot) == ".git" && c.writable(dot) {
+			c.configured(sub, dir, path.Dir(dot))
+		}
 	}
 	c.modules(path.Join(dir, "modules"), top, left)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -47,7 +48,8 @@ type protector struct {
 	home  string // the user's, as in the environment
 	repo  string // the root of the repository around the working directory, or ""
 
-	opened map[string]bool // files that a rule of the user names, and so makes writable
+	opened map[string]bool     // files that a rule of the user names, and so makes writable
+	global []gitconfig.Setting // the user's for all repositories; nil if they were not read yet
 
 	itself bool // zsbx's own files are being added
 	bytes  int  // of indexes that may still be read
@@ -144,6 +146,7 @@ func (c *protector) tree(dir string) {
 	c.gitlinks(dir, links(), new(nestedModules))
 	if git == "" && !top.Lacks("HEAD") && c.isBare(dir) {
 		c.gitDir(dir)
+		c.configured(dir, dir, dir)
 	}
 	for _, sub := range near {
 		c.gitlinks(sub, c.links(c.repository(sub)), new(nestedModules))

@@ -1,0 +1,239 @@
+package protect
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Git runs programs that settings name, some of them in the working tree. This file finds
+// these. It takes the repository's own settings and the user's, with what they include.
+
+// maxIncludes is how deep git follows includes.
+const maxIncludes = 10
+
+// programKeys are the settings, by section, with which git runs something that the user did not
+// ask for by its name: at a commit, a push, a status. Of a section with "*" all count. What an
+// alias or a tool of git mergetool names is run when the user types that name.
+var programKeys = map[string][]string{
+	"core":        {"fsmonitor", "sshcommand", "gitproxy", "askpass", "editor", "pager", "alternaterefscommand"},
+	"filter":      {"clean", "smudge", "process"},
+	"diff":        {"external", "command", "textconv"},
+	"merge":       {"driver"},
+	"gpg":         {"program", "defaultkeycommand"},
+	"credential":  {"helper"},
+	"pager":       {"*"},
+	"interactive": {"difffilter"},
+	"sequence":    {"editor"},
+	"trailer":     {"command", "cmd"},
+	"uploadpack":  {"packobjectshook"},
+	"remote":      {"uploadpack", "receivepack"},
+	"submodule":   {"update"},
+	"hook":        {"command"},
+}
+
+// namesProgram reports whether git runs the value of a setting.
+func namesProgram(s gitconfig.Setting) bool {
+	keys := programKeys[s.Section]
+	return slices.Contains(keys, s.Key) || slices.Contains(keys, "*")
+}
+
+// configured protects what settings name in the writable trees: the directory of hooks, and files that
+// are programs or their arguments. dir is the git directory of a working tree, or both are a bare
+// repository.
+func (c *protector) configured(dir, common, tree string) {
+	settings := slices.Concat(c.userSettings(), c.settings(path.Join(common, "config"), maxIncludes), c.settings(path.Join(dir, "config.worktree"), maxIncludes))
+	tops := []string{tree}
+	for _, s := range settings {
+		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
+			if to := c.host.Way(c.written(s.Value, dir)); !slices.Contains(tops, to.Path) {
+				tops = append(tops, to.Path)
+			}
+		}
+	}
+	for _, s := range settings {
+		for _, value := range s.Values() {
+			for _, top := range tops {
+				switch {
+				case s.Section == "core" && s.Sub == "" && s.Key == "hookspath":
+					c.hooks(value, top)
+				case namesProgram(s):
+					c.program(value, top)
+				}
+			}
+		}
+	}
+}
+
+// userSettings returns the settings that the user has for all repositories.
+func (c *protector) userSettings() []gitconfig.Setting {
+	if c.global != nil {
+		return c.global
+	}
+	c.global = []gitconfig.Setting{}
+	names := []string{"/etc/gitconfig"}
+	if name := c.host.Getenv("GIT_CONFIG_GLOBAL"); name != "" {
+		names = append(names, name)
+	} else if c.home != "" {
+		names = append(names, c.host.ConfigHome()+"/git/config", c.home+"/.gitconfig")
+	}
+	for _, name := range names {
+		if !path.IsAbs(name) {
+			continue // it depends on where git starts
+		}
+		c.includes(name)
+		c.global = append(c.global, c.settings(name, maxIncludes)...)
+	}
+	return c.global
+}
+
+// settings returns the settings of a configuration and of those that it includes. What can't be
+// read is left out: includes says so, if it matters.
+func (c *protector) settings(config string, depth int) (all []gitconfig.Setting) {
+	to := c.host.Way(config)
+	if !to.IsRegular() || depth < 0 {
+		return nil
+	}
+	text, _ := c.host.ReadFile(to.Path)
+	own, _ := gitconfig.Read(string(text))
+	for _, s := range own {
+		all = append(all, s)
+		if !s.Includes() {
+			continue
+		}
+		for _, value := range s.Values() {
+			if name := c.written(value, path.Dir(config)); name != "" && len(all) < maxProtected {
+				all = append(all, c.settings(name, depth-1)...)
+			}
+		}
+	}
+	return all
+}
+
+// written returns the path that a value means: from a directory, or the home directory. ".." in
+// it stays. It returns "" for another user's home and for git's own installation.
+func (c *protector) written(value, dir string) string {
+	if rest, ok := strings.CutPrefix(value, "~/"); ok && c.home != "" {
+		return c.home + "/" + rest
+	}
+	switch {
+	case value == "", value[0] == '~', strings.HasPrefix(value, "%(prefix)/"):
+		return ""
+	case path.IsAbs(value):
+		return value
+	}
+	return dir + "/" + value
+}
+
+// hooks protects the directory that core.hooksPath names, except one that the working tree is in:
+// of that, the hooks. husky, which npm install starts, writes its own directory anew, so that is
+// only compared.
+func (c *protector) hooks(value, top string) {
+	if strings.HasPrefix(value, "~") && !strings.HasPrefix(value, "~/") {
+		c.unparsed(path.Join(top, ".git/config"), fmt.Sprintf("core.hooksPath is %q in another user's home, which was not looked up", value))
+		return
+	}
+	dir := c.found(c.written(value, top))
+	if dir == "" {
+		return
+	}
+	to := c.host.Way(dir)
+	real := to.Path
+	switch base, parent := path.Base(real), path.Dir(real); {
+	case !c.writable(real):
+		c.watchLinks(to.Links)
+	case base == husky:
+		c.watchContent(real, real+"/_")
+	case base == "_" && path.Base(parent) == husky:
+		c.watchContent(parent, real)
+	case policy.Within(top, real), slices.ContainsFunc(c.trees, func(t string) bool { return policy.Within(t, real) }):
+		for _, name := range hookNames {
+			c.add(path.Join(real, name), "")
+		}
+	default:
+		c.add(dir, c.within(dir))
+	}
+}
+
+// husky is the directory that the program of this name writes.
+const husky = ".husky"
+
+// hookNames are those of githooks(5).
+var hookNames = []string{
+	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg",
+	"post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive",
+	"post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate",
+	"fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change",
+}
+
+// program protects the files of a working tree that a command line names. A first word without a
+// slash is looked up on PATH. What package managers install is only compared, since they replace
+// it, and so is where a link leads: a virtual environment is made of links, and made anew.
+func (c *protector) program(line, top string) {
+	for i, word := range words(line) {
+		slash := strings.Contains(word, "/")
+		if i == 0 && !slash {
+			continue
+		}
+		p := c.found(c.written(word, top))
+		if p == "" || !c.writable(p) {
+			continue
+		}
+		at, to := c.host.Look(p), c.host.Way(p)
+		if at.IsLink() {
+			c.watchContent(p)
+		}
+		switch {
+		case to.IsDir(), !slash && !at.IsRegular():
+		case strings.Contains(to.Path, "/node_modules/"):
+			c.watchContent(p)
+		case c.writable(to.Path):
+			c.add(to.Path, c.within(to.Path))
+		}
+	}
+}
+
+// words returns what may be names of files in a command line: its words, and what is in quotes.
+func words(line string) []string {
+	quote := func(r rune) bool { return r == '"' || r == '\'' }
+	all := strings.FieldsFunc(line, func(r rune) bool { return quote(r) || strings.ContainsRune(" \t\r\n;|&<>()$`{}=!", r) })
+	for _, part := range strings.FieldsFunc(line, quote) {
+		if part = strings.TrimSpace(part); strings.Contains(part, " ") && strings.Contains(part, "/") {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// found follows the links in a path's directory, and watches them. It returns "" if there can't be
+// such a file. The last part may be a link.
+func (c *protector) found(name string) string {
+	i := strings.LastIndexByte(strings.TrimRight(name, "/"), '/')
+	if name == "" || i < 0 {
+		return ""
+	}
+	base := strings.Trim(name[i:], "/")
+	if base == "." || base == ".." {
+		i, base = len(name), ""
+	}
+	dir := c.host.Way(name[:i] + "/")
+	c.watchWay(dir.Links, dir.Err)
+	if dir.Presence == policy.Unknown {
+		c.unknown(dir.Path, dir.Err)
+		return ""
+	}
+	return path.Join(dir.Path, base)
+}
+
+// watchContent watches files and directories that are written anew with the same content.
+func (c *protector) watchContent(paths ...string) {
+	for _, p := range paths {
+		if c.writable(p) {
+			c.watch(Watched{Path: p, Kind: Content})
+		}
+	}
+}
