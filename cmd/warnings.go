@@ -175,7 +175,7 @@ func fewChanges(changes []enforce.Change) string {
 		case c.New:
 			what = "new"
 		case c.Closed:
-			what = "can't be looked into"
+			what = "not all of it can be seen"
 		}
 		return shell.Quote(c.Path) + " (" + what + ")"
 	}))

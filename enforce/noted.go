@@ -11,8 +11,8 @@ import (
 )
 
 // Noted returns a host that records its first error that leaves unknown whether a file exists,
-// because of a shortage or a broken disk. err returns that error. The code that looks for files
-// to deny or protect treats an error as a missing file, which would be wrong for these.
+// because of a shortage or a broken disk. err returns that error. It is no property of the files,
+// so trying again may help, and a gap would say the wrong thing.
 func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	var first error
 	note := func(doing string, err error) {

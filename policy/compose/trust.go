@@ -212,7 +212,7 @@ func findProject(dir string) (files []string, root string, err error) {
 			case !errors.Is(err, fs.ErrNotExist):
 				return nil, "", &policy.Error{Code: policy.CodePath, Msg: "looking for a project policy", Err: err, Hint: "-C /tmp"}
 			}
-			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil || !policy.Missing(err) {
 				root, count = d, len(files)
 			} else if d == dir {
 				count = len(files)

@@ -52,7 +52,7 @@ type project struct {
 type Change struct {
 	Path   string
 	New    bool // it was not there before
-	Closed bool // it can't be looked at: what is in it may have changed
+	Closed bool // not all of it can be seen: what is in it may have changed
 }
 
 // Audit is what is compared before and after the command.

@@ -1,0 +1,102 @@
+package deny
+
+import (
+	"io/fs"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestUnknown: if one look-up fails so that it is unknown what is there, then everything that was
+// closed without the fault is closed, or a denial is said not to be held. And what is made later
+// is reported, or something is said that can't be seen.
+func TestUnknown(t *testing.T) {
+	files := []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/y.pem", "/t/plain", "/t/d/link.pem@"}
+	denials := []policy.DenyPath{lit("/t/a/secret"), wild("/t/**/*.pem"), lit("/t/plain"), lit("/t/none/x")}
+	type lookUp struct{ doing, path string }
+	var asked []lookUp
+	var bad lookUp
+	var errno error
+	plain := fakeHost(files...)
+	host := *plain
+	fails := func(l lookUp) error {
+		asked = append(asked, l)
+		if l == bad {
+			return errno
+		}
+		return nil
+	}
+	host.Lstat = func(p string) (policy.Stat, error) {
+		if err := fails(lookUp{"lstat", p}); err != nil {
+			return policy.Stat{}, err
+		}
+		return plain.Lstat(p)
+	}
+	host.Readlink = func(p string) (string, error) {
+		if err := fails(lookUp{"readlink", p}); err != nil {
+			return "", err
+		}
+		return "../plain", nil
+	}
+	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+		if err := fails(lookUp{"readdir", p}); err != nil {
+			return nil, err
+		}
+		return plain.ReadDir(p, n)
+	}
+	for _, access := range []policy.Access{policy.Read, policy.Read | policy.Write} {
+		bad = lookUp{}
+		request := func() Cut {
+			asked = nil
+			return Subtract(Request{Trees: []Tree{{Path: "/t", Access: access, Mode: fs.ModeDir}}, Deny: denials, Host: &host})
+		}
+		open := func(c Cut, p string) bool {
+			covers := func(t Tree) bool { return !t.ListOnly && policy.Within(p, t.Path) }
+			return slices.ContainsFunc(c.Trees, covers) && !slices.ContainsFunc(c.Masks, covers)
+		}
+		base := request()
+		all := asked
+		slices.SortFunc(all, func(a, b lookUp) int { return slices.Compare([]string{a.doing, a.path}, []string{b.doing, b.path}) })
+		all = slices.Compact(all)
+		if len(base.Unheld) > 0 || len(all) < 8 {
+			t.Fatalf("without a fault: %v, %d look-ups", base.Unheld, len(all))
+		}
+		for _, bad = range all {
+			for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
+				got := request()
+				for _, p := range []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/y.pem", "/t/plain"} {
+					if open(base, p) {
+						t.Fatalf("without a fault %s is open", p)
+					}
+					if open(got, p) && len(got.Unheld) == 0 {
+						t.Errorf("%v: %s of %s: %v: nothing is said, and %s is open", access, bad.doing, bad.path, errno, p)
+					}
+				}
+			}
+		}
+	}
+	bad = lookUp{}
+	asked = nil
+	before := Existing(&host, []string{"/t"}, denials)
+	all := slices.Clone(asked)
+	for _, bad = range all {
+		for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
+			now := Existing(&host, []string{"/t"}, denials)
+			said := false
+			for p := range now {
+				_, had := before[p]
+				said = said || !had
+			}
+			missing := false
+			for p := range before {
+				_, has := now[p]
+				missing = missing || !has
+			}
+			if missing && !said {
+				t.Errorf("%s of %s: %v: nothing is said", bad.doing, bad.path, errno)
+			}
+		}
+	}
+}
