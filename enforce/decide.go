@@ -93,6 +93,9 @@ func (p *Plan) Warnings(argv []string) policy.Errors {
 	}
 	add(p.stillWritable(), "")
 	open := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == GapDeny && g.Kind == Hardening })
+	if p.open > 0 {
+		add(fmt.Sprintf("%d of %d denied files can be read", p.open, p.denied), "")
+	}
 	add(p.Policy.Spared(!open), "")
 	add(p.Policy.ClosedTo(argv), "")
 	add(p.closedPath(), "")

@@ -122,6 +122,8 @@ type Plan struct {
 
 	model    *Plan               // Options.Model
 	reopened []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command
+	denied   int                 // denied files that mounts should hide
+	open     int                 // how many of these can't be hidden
 	watched  *seccomp.Filter     // with Options.Explain: the filter installed instead of Seccomp
 	recorder recorder            // of the last confined command, or nil
 }

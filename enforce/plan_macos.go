@@ -79,7 +79,7 @@ func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 	}
 	for _, d := range globs {
 		if err != nil {
-			rep.denied(d, "a match could be moved with its directory, and not all matches can be found: "+err.Error())
+			rep.denied(d, "a match could be moved with its directory, and not all matches can be found: "+err.Error(), "")
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // report compares what was asked for with the results of the plan's steps, and adds a Gap for
@@ -49,8 +51,9 @@ func (r *report) hardening(name, promise, why, hint string) {
 // linux adds all gaps of a plan for Linux.
 func (r *report) linux() {
 	for _, d := range r.cut.Unheld {
-		r.denied(d.Deny, d.Why)
+		r.denied(d.Deny, d.Why, d.In)
 	}
+	r.p.denied, r.p.open = r.cut.Denied, r.cut.Open
 	if r.p.Landlock != nil {
 		r.self(append(r.set.SelfFacts, r.apart...))
 	}
@@ -72,12 +75,23 @@ func (r *report) everywhere() {
 	r.private()
 }
 
-func (r *report) denied(d policy.DenyPath, why string) {
-	if d.Secret {
-		r.hardening(GapDeny, "no access to "+d.Pattern, why, "")
-		return
+// denied adds a gap for a denial. If all that it denies is in a directory, the hint closes that
+// directory, which keeps the promise.
+func (r *report) denied(d policy.DenyPath, why, in string) {
+	promise := "no access to " + d.Pattern
+	switch {
+	case in != "":
+		kind := Core
+		if d.Secret {
+			kind = Hardening
+		}
+		hint := "--deny " + shell.QuotePath(glob.QuoteMeta(r.p.Policy.Short(in)))
+		r.add(Gap{Name: GapDeny, Kind: kind, Promise: promise, Why: why, Hint: hint, Origin: d.Deny.Origin})
+	case d.Secret:
+		r.hardening(GapDeny, promise, why, "")
+	default:
+		r.core(GapDeny, promise, why, d.Deny.Origin)
 	}
-	r.core(GapDeny, "no access to "+d.Pattern, why, d.Deny.Origin)
 }
 
 // limits adds gaps for the limits that need a control group.
@@ -163,7 +177,7 @@ func (r *report) files() {
 	if p.Landlock == nil {
 		r.core(GapFiles, onlyAllowed, "Landlock (Linux 5.13) is needed: "+orUnknown(p.Caps.LandlockReason), policy.Origin{})
 		for _, d := range p.Policy.Deny {
-			r.denied(d, "Landlock is needed")
+			r.denied(d, "Landlock is needed", "")
 		}
 	} else if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
 		r.core(GapTruncate, "files are emptied only where they may be written", p.needs(3)+", or seccomp: "+orUnknown(p.Caps.SeccompReason), policy.Origin{})

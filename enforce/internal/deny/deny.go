@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
@@ -14,7 +15,7 @@ import (
 const (
 	maxSiblings = 10_000  // rules that replace the one of a read-only tree
 	maxVisited  = 100_000 // directory entries read
-	maxMasks    = 4000    // masked files
+	maxMasks    = 50_000  // masked files: a mount each, of which a namespace may have 100,000 (fs.mount-max, proc_sys_fs(5))
 )
 
 // Tree is a rule of the policy on its way into the ruleset.
@@ -46,11 +47,19 @@ type Cut struct {
 	Masks  []Tree            // what must be masked in them
 	Later  []policy.DenyPath // denials enforced by masks; they may also match files that are made later
 	Unheld []unheld
+
+	// Denied and Open are how many files were found that masks should hide, and how many of
+	// these stay open.
+	Denied, Open int
 }
 
 type unheld struct {
 	Deny policy.DenyPath
 	Why  string
+
+	// In is a directory that has all that is denied. If it is denied as a whole, the denial is
+	// held. "" for none.
+	In string
 }
 
 // Request is what a policy allows and denies on a machine.
@@ -78,6 +87,7 @@ type denials struct {
 	linked  []barred // targets of links that match a glob
 	visited int
 	added   int
+	in      string                 // unheld.In
 	files   map[policy.FileID]bool // denied files that are no directories
 	out     Cut
 }
@@ -125,7 +135,7 @@ func newDenials(q Request) *denials {
 
 func (d *denials) fail(why string, all ...barred) {
 	for _, b := range all {
-		d.out.Unheld = append(d.out.Unheld, unheld{b.DenyPath, why})
+		d.out.Unheld = append(d.out.Unheld, unheld{b.DenyPath, why, d.in})
 	}
 }
 
@@ -171,6 +181,9 @@ func (d *denials) apply(t Tree) []Tree {
 			return apart
 		}
 	}
+	if errors.Is(err, errTooLarge) && len(hits) > 0 && d.mask(t, places, asked) == "" {
+		return []Tree{t}
+	}
 	if err != nil {
 		d.fail(fmt.Sprintf("%s%s can't be allowed entry by entry: %v", none, t.Path, err), asked...)
 	}
@@ -183,13 +196,16 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 	if len(inside) == 0 {
 		return ""
 	}
-	if d.NoMasks != "" {
-		return "no mount namespace: " + d.NoMasks
-	}
+	d.in = ""
 	hits, err := d.hits(t.Path, places, inside)
-	if err != nil {
+	switch {
+	case d.NoMasks != "":
+		d.out.Denied, d.out.Open = d.out.Denied+len(hits), d.out.Open+len(hits)
+		return "no mount namespace: " + d.NoMasks
+	case err != nil:
 		return err.Error()
 	}
+	open := 0
 	there := make(map[string]bool)
 	for _, h := range hits {
 		at := d.Host.Look(h.Path)
@@ -199,10 +215,16 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 		case at.Presence == policy.Unknown:
 			return at.Err.Error()
 		case len(d.out.Masks) >= maxMasks:
-			return fmt.Sprintf("it matches more than %d files", maxMasks)
+			open++
+			continue
 		}
 		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: at.Stat.Mode.Type(), ID: at.Stat.ID, Origin: h.by.Deny.Origin})
 		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed
+	}
+	d.out.Denied, d.out.Open = d.out.Denied+len(hits), d.out.Open+open
+	if open > 0 {
+		d.in = within(hits, t.Path)
+		return fmt.Sprintf("%d of %d denied files would stay open, since at most %d can be hidden", open, len(hits), maxMasks)
 	}
 	for _, b := range inside {
 		if t.Access&policy.Write != 0 && (b.Glob || !there[b.Pattern]) {
@@ -210,6 +232,20 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 		}
 	}
 	return ""
+}
+
+// within returns the directory that has all hits, or "" if that is the tree or above.
+func within(hits []hit, tree string) string {
+	in := path.Dir(hits[0].Path)
+	for _, h := range hits {
+		for !policy.Within(h.Path, in) {
+			in = path.Dir(in)
+		}
+	}
+	if in == tree || !policy.Within(in, tree) {
+		return ""
+	}
+	return in
 }
 
 // note records the inode of a denied path.
