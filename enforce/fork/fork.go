@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Step is one system call that a new process makes before it executes the command. Steps are
@@ -102,6 +104,9 @@ type Command struct {
 	// terminal.
 	Terminal bool
 
+	// Restore, if set, makes the keeper restore a terminal if the caller is gone. Linux only.
+	Restore *Restore
+
 	// Sandbox is the Seatbelt profile to run under, on macOS. Linux uses Steps.
 	Sandbox *Sandbox
 
@@ -110,6 +115,13 @@ type Command struct {
 	// All steps on Linux, in order. before has those that set up the keeper, then Before, then
 	// Keeper.Steps. steps has those for the working directory and the files, then Steps.
 	before, steps []Step
+}
+
+// Restore has what the caller will change a terminal's settings to, and what they are before. If
+// a keeper finds the changed ones after the caller's end, it gives back the others.
+type Restore struct {
+	Terminal     *os.File
+	Before, Then unix.Termios
 }
 
 // Limit is a time limit in real time. Time in which the command or the caller is stopped

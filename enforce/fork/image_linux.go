@@ -73,7 +73,7 @@ func newImage(c *Command) (*image, error) {
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
 	j.keeperStack = j.mem.stack.top()
-	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
+	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill, j.mem.terminal = -1, -1, -1, -1, -1
 	c.before, c.steps = c.Before, append(c.setupSteps(), c.Steps...)
 	if c.Keeper != nil {
 		j.setKeeper(c, c.Keeper)
@@ -134,6 +134,9 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 	}
 	if k.CgroupKill != nil {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
+	}
+	if r := c.Restore; r != nil {
+		j.mem.terminal, j.mem.settings, j.mem.changed = int32(r.Terminal.Fd()), r.Before, r.Then
 	}
 }
 

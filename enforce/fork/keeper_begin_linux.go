@@ -126,7 +126,7 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
 		own := uintptr(end) // the keeper's next one
-		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill} {
+		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill, m.terminal} {
 			if fd >= 0 && uintptr(fd) >= from {
 				own = min(own, uintptr(fd))
 			}

@@ -16,6 +16,23 @@ func (m *keeperMem) beginKilling() {
 	}
 }
 
+// restoreTerminal gives the terminal its settings back, if they are those that the caller made.
+// A caller that ended by itself has restored them, and others may have changed them since.
+//
+//go:norace
+func (m *keeperMem) restoreTerminal() {
+	if m.terminal < 0 {
+		return
+	}
+	fd := uintptr(m.terminal)
+	got := call(unix.SYS_IOCTL, fd, unix.TCGETS, uintptr(unsafe.Pointer(&m.found)), 0, 0, 0)
+	if got == 0 && m.found == m.changed {
+		call(unix.SYS_IOCTL, fd, unix.TCSETS, uintptr(unsafe.Pointer(&m.settings)), 0, 0, 0)
+	}
+	call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	m.terminal = -1
+}
+
 // collectFirst is how long, in nanoseconds, a strike is delayed while there are ended children
 // to reap.
 const collectFirst = 200e6

@@ -24,6 +24,9 @@ type keeperMem struct {
 	held       int32   // from the step with Hold
 	stateFile  int32   // Keeper.State
 	cgroupKill int32   // Keeper.CgroupKill
+	terminal   int32   // Command.Restore
+
+	settings, changed, found unix.Termios // of the terminal
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
@@ -39,6 +42,7 @@ type keeperMem struct {
 
 	state KeeperState
 	msg   message
+	owed  message // Exited, which the caller had no room for; without a kind nothing
 	mask  uint64
 	ts    [2]int64
 	polls [2]unix.PollFd
@@ -88,6 +92,7 @@ func runKeeper(j *image) {
 	}
 	m.begin(j, pid)
 	for {
+		m.pay()
 		m.wait(m.act())
 		m.hear()
 		m.listenSignals()
@@ -183,6 +188,7 @@ func (m *keeperMem) hear() {
 	case r <= 0:
 		call(unix.SYS_CLOSE, uintptr(m.conn), 0, 0, 0, 0, 0)
 		m.conn = -1
+		m.restoreTerminal()
 		if !m.keep {
 			m.beginKilling()
 		}
@@ -293,7 +299,8 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 
 // tell sends a message to the caller. If the kernel lacks memory, it tries for a tenth of a
 // second, and returns false if that does not help. A caller that does not read can't block the
-// keeper. What it misses is in the state file at the end.
+// keeper. What it misses is in the state file at the end. With Keep that may never come, so pay
+// sends Exited later.
 //
 //go:norace
 func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
@@ -303,6 +310,9 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	m.msg.kind, m.msg.arg = kind, arg
 	for tries := 0; tries < 100; tries++ {
 		r := call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		if r == -int(unix.EAGAIN) && kind == Exited {
+			m.owed = m.msg
+		}
 		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
 			return true
 		}
@@ -310,6 +320,21 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 		call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
 	}
 	return false
+}
+
+// pay sends what is owed, or tries again a moment later.
+//
+//go:norace
+func (m *keeperMem) pay() {
+	if m.owed.kind == 0 || m.conn < 0 {
+		return
+	}
+	owed := m.owed
+	m.owed.kind = 0
+	if !m.tell(owed.kind, owed.arg) || m.owed.kind != 0 {
+		m.owed = owed
+		m.again = 10e6
+	}
 }
 
 // setPhase writes the state into the state file.

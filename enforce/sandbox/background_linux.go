@@ -75,28 +75,23 @@ func followStops(p *os.Process) {
 }
 
 // Leave gives up the standard files and the terminal, and makes the front end with this
-// outcome.
+// outcome. The front gets that even if the rest fails.
 func Leave(o Outcome) error {
 	unix.CloseOnExec(leadFile)
 	lead := os.NewFile(leadFile, "front")
 	defer lead.Close()
 	_ = os.WriteFile("/proc/self/comm", []byte(track.BrokerName), 0)
 	_, _ = unix.Setsid() // can't fail: it is not a group's leader
-	if err := os.Chdir("/"); err != nil {
-		return err
-	}
-	none, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0) // /dev/null may be missing
-	if err != nil {
-		return os.NewSyscallError("open", err)
-	}
-	defer unix.Close(none)
+	err := os.Chdir("/")
+	none, _ := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0) // /dev/null may be missing
 	for fd := range 3 {
-		if err := unix.Dup3(none, fd, 0); err != nil {
-			return os.NewSyscallError("dup3", err)
+		if unix.Dup3(none, fd, 0) != nil {
+			_ = unix.Close(fd) // no descriptor was free
 		}
 	}
+	_ = unix.Close(none)
 	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // the front may have been killed
 	reset()
 	signal.Ignore(syscall.SIGHUP)
-	return nil
+	return err
 }

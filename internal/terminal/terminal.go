@@ -48,5 +48,5 @@ func settle(fd int) (back func()) {
 	if unix.IoctlSetTermios(fd, setAndFlush, &now) != nil {
 		return func() {}
 	}
-	return func() { _ = unix.IoctlSetTermios(fd, setSettings, was) }
+	return func() { _ = unix.IoctlSetTermios(fd, SetSettings, was) }
 }

@@ -6,7 +6,7 @@ const (
 	// GetSettings is the request that reads a terminal's settings.
 	GetSettings = unix.TIOCGETA
 
-	setSettings, setAndFlush = unix.TIOCSETA, unix.TIOCSETAF
+	SetSettings, setAndFlush = unix.TIOCSETA, unix.TIOCSETAF
 
 	noKey = 0xff // _POSIX_VDISABLE
 )

@@ -6,7 +6,8 @@ const (
 	// GetSettings is the request that reads a terminal's settings.
 	GetSettings = unix.TCGETS
 
-	setSettings, setAndFlush = unix.TCSETS, unix.TCSETSF
+	// SetSettings changes them at once, setAndFlush also drops what was typed.
+	SetSettings, setAndFlush = unix.TCSETS, unix.TCSETSF
 
 	noKey = 0 // _POSIX_VDISABLE
 )

@@ -73,7 +73,7 @@ func ask(how string) {
 	fd := int(tty.Fd())
 	s, _ := unix.IoctlGetTermios(fd, GetSettings)
 	s.Cc[unix.VKILL] = '$'
-	_ = unix.IoctlSetTermios(fd, setSettings, s)
+	_ = unix.IoctlSetTermios(fd, SetSettings, s)
 	begin := make(chan os.Signal, 1)
 	signal.Notify(begin, unix.SIGUSR1)
 	fmt.Print("ready")

@@ -34,8 +34,8 @@ type session interface {
 type Relay struct {
 	master, slave *os.File
 	stdin         io.Reader
-	terminal      *os.File    // stdin, if that is a terminal
-	cooked        *term.State // the terminal as it was; nil if it has not been changed
+	terminal      *os.File      // stdin, if that is a terminal
+	cooked        *unix.Termios // the terminal as it was; nil if it has not been changed
 	carrier       *Pump
 	resized       chan os.Signal
 	s             session
@@ -83,6 +83,25 @@ func NewRelay(stdin io.Reader, stdout io.Writer) (*Relay, error) {
 // controlling terminal.
 func (r *Relay) Attach(c *fork.Command) {
 	c.Files, c.Terminal = []*os.File{r.slave, r.slave, r.slave}, true
+	if r.terminal == nil {
+		return
+	}
+	if t, err := unix.IoctlGetTermios(int(r.terminal.Fd()), terminal.GetSettings); err == nil {
+		c.Restore = &fork.Restore{Terminal: r.terminal, Before: *t, Then: raw(*t)}
+	}
+}
+
+// raw returns settings with which a terminal passes on every key and shows every byte
+// (termios(3), cfmakeraw).
+func raw(t unix.Termios) unix.Termios {
+	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	t.Oflag &^= unix.OPOST
+	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	t.Cflag &^= unix.CSIZE | unix.PARENB
+	t.Cflag |= unix.CS8
+	t.Cc[unix.VMIN] = 1
+	t.Cc[unix.VTIME] = 0
+	return t
 }
 
 // Begin starts copying, once the command runs. From then on this process stops itself
@@ -205,8 +224,13 @@ func (r *Relay) Raw() error {
 	if r.s.Over() {
 		return nil
 	}
-	var err error
-	if r.cooked, err = term.MakeRaw(int(r.terminal.Fd())); err != nil {
+	fd := int(r.terminal.Fd())
+	t, err := unix.IoctlGetTermios(fd, terminal.GetSettings)
+	if err == nil {
+		r.cooked = t
+		err = unix.IoctlSetTermios(fd, terminal.SetSettings, new(raw(*t)))
+	}
+	if err != nil {
 		return fmt.Errorf("setting the terminal to raw mode: %w", err)
 	}
 	return nil
@@ -215,7 +239,7 @@ func (r *Relay) Raw() error {
 // Restore restores the settings of the caller's terminal.
 func (r *Relay) Restore() {
 	if r != nil && r.cooked != nil {
-		_ = term.Restore(int(r.terminal.Fd()), r.cooked)
+		_ = unix.IoctlSetTermios(int(r.terminal.Fd()), terminal.SetSettings, r.cooked)
 		r.cooked = nil
 	}
 }
