@@ -163,6 +163,58 @@ func (m *keeperMem) signalAll(sig uintptr) (count int) {
 	}
 }
 
+// busy reports whether what the command left, a few processes, runs or has used the processor
+// since the last look. What only sleeps is not about to end.
+//
+//go:norace
+func (m *keeperMem) busy() bool {
+	proc := openAt(atCWD, unsafe.Pointer(&procDir), unix.O_DIRECTORY)
+	running, left, used := false, 0, 0
+	for {
+		n := call(unix.SYS_GETDENTS64, uintptr(proc), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
+		if n <= 0 {
+			break
+		}
+		for at := 0; at >= 0 && at < n && at+19 < len(m.text); at += int(m.text[at+16]) | int(m.text[at+17])<<8 {
+			pid := number(m.text[at+19:])
+			if pid <= 1 {
+				continue
+			}
+			runs, ticks := m.usage(proc, pid)
+			if m.below(proc, pid, 0) {
+				running = running || runs
+				used += ticks
+				left++
+			}
+		}
+	}
+	call(unix.SYS_CLOSE, uintptr(proc), 0, 0, 0, 0, 0)
+	more := m.used >= 0 && used != m.used
+	m.used = used
+	return left <= fewLeft && (running || more)
+}
+
+// usage returns whether a process runs or waits for a disk, and the processor time that it has
+// used, in ticks: fields 14 and 15 of its stat file.
+//
+//go:norace
+func (m *keeperMem) usage(proc, pid int) (runs bool, ticks int) {
+	f := m.readStat(proc, pid)
+	if len(f) == 0 {
+		return false, 0
+	}
+	runs = f[0] == 'R' || f[0] == 'D'
+	for field := 3; len(f) > 1 && field < 16; f = f[1:] {
+		if f[0] != ' ' {
+			continue
+		}
+		if field++; field == 14 || field == 15 {
+			ticks += number(f[1:])
+		}
+	}
+	return runs, ticks
+}
+
 // below reports whether pid descends from the keeper and sig would change something. A process
 // whose first thread has ended looks like a zombie, so its number of threads is checked.
 //

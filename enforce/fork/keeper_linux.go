@@ -30,6 +30,8 @@ type keeperMem struct {
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
+	patience  int64 // until when what the command left may run on, if it uses the processor
+	used      int   // the processor time that it had used at the last look, in ticks
 	deadline  int64 // when act has something to do, in nanoseconds of CLOCK_MONOTONIC; 0 for never
 	again     int64 // nanoseconds after which to look for ended children at the latest; 0 for no limit
 
@@ -68,6 +70,15 @@ func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Size
 // long enough for the cat in sh -c 'echo > >(cat)' to write its input, and too short to be
 // noticed.
 const grace = 300e6
+
+// longestGrace is how long it may run if it uses the processor, since it may be about to end, as
+// the helpers of Python's multiprocessing are, on a busy machine. anotherGrace is how often the
+// keeper looks. Of more than fewLeft processes none gets that time.
+const (
+	longestGrace = 3e9
+	anotherGrace = 100e6
+	fewLeft      = 4
+)
 
 // runKeeper starts the command and stays until the session is empty. It never
 // returns.
@@ -127,6 +138,9 @@ func (m *keeperMem) act() int64 {
 		return m.strikeAgain(now)
 	case m.deadline == 0 || now < m.deadline:
 		return max(m.deadline-now, 0)
+	case m.command == 0 && now < m.patience && m.busy():
+		m.deadline = now + anotherGrace
+		return anotherGrace
 	case m.command == 0 || m.state.TimedOut != 0: // the time for what the command left, or until Kill, is over
 		m.beginKilling()
 		return m.strikeAgain(now)
@@ -294,6 +308,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		m.beginKilling()
 	default:
 		m.deadline = m.now() + grace
+		m.patience, m.used = m.deadline+longestGrace-grace, -1
 	}
 }
 

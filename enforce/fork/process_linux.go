@@ -54,7 +54,7 @@ const (
 func (p *Process) heard() bool {
 	switch {
 	case p.exited && !p.keep:
-		if p.wakes(unix.POLLIN, grace+keeperTime) {
+		if p.wakes(unix.POLLIN, longestGrace+keeperTime) {
 			return true
 		}
 	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
