@@ -19,30 +19,56 @@ func (c *protector) includes(config string) {
 		return
 	}
 	c.seen[read] = true
-	to := c.host.Way(config)
-	if to.Presence == policy.Unknown {
-		c.unread(to.Path, to.Err)
-	}
-	if !to.IsRegular() {
+	p := c.parsed(config)
+	if p.err != nil {
+		c.unread(p.at, p.err)
 		return
 	}
-	data, err := c.host.ReadFile(to.Path)
-	if err != nil && !policy.Missing(err) {
-		c.unread(to.Path, err)
-	}
-	if err != nil {
-		return
-	}
-	names, bad := includedPaths(string(data))
-	for _, name := range names {
+	for _, name := range includedPaths(p.settings) {
 		if c.full(name) {
 			return
 		}
 		c.include(config, name)
 	}
-	if bad > 0 {
-		c.unparsed(config, fmt.Sprintf("line %d is not what git-config(1) allows", bad))
+	if p.bad > 0 {
+		c.unparsed(config, fmt.Sprintf("line %d is not what git-config(1) allows", p.bad))
 	}
+}
+
+// parsed is a git configuration that was read once.
+type parsed struct {
+	at       string // where its name leads
+	settings []gitconfig.Setting
+	bad      int   // the first line that is not valid, or 0
+	err      error // why it is not known what it has
+}
+
+// parsed returns a configuration. One that does not exist has no settings.
+func (c *protector) parsed(config string) *parsed {
+	if p := c.configs[config]; p != nil {
+		return p
+	}
+	to := c.host.Way(config)
+	p := &parsed{at: to.Path}
+	if c.configs == nil {
+		c.configs = make(map[string]*parsed)
+	}
+	c.configs[config] = p
+	if to.Presence == policy.Unknown {
+		p.err = to.Err
+	}
+	if !to.IsRegular() {
+		return p
+	}
+	text, err := c.host.ReadFile(to.Path)
+	switch {
+	case policy.Missing(err):
+	case err != nil:
+		p.err = err
+	default:
+		p.settings, p.bad = gitconfig.Read(string(text))
+	}
+	return p
 }
 
 // include protects one file that a configuration names. ".." in it is resolved after links.
@@ -86,14 +112,12 @@ func (c *protector) unparsed(config, why string) {
 	c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what " + config + " includes", Why: why})
 }
 
-// includedPaths returns the values of include.path and includeIf.*.path, and the number of the
-// first invalid line, or 0.
-func includedPaths(config string) (paths []string, bad int) {
-	settings, bad := gitconfig.Read(config)
+// includedPaths returns the values of include.path and includeIf.*.path.
+func includedPaths(settings []gitconfig.Setting) (paths []string) {
 	for _, s := range settings {
 		if s.Includes() {
 			paths = append(paths, s.Values()...)
 		}
 	}
-	return paths, bad
+	return paths
 }

@@ -3,6 +3,8 @@ package protect
 import (
 	"slices"
 	"testing"
+
+	"github.com/zsbx/zsbx/internal/gitconfig"
 )
 
 func TestIncludedPaths(t *testing.T) {
@@ -23,7 +25,8 @@ func TestIncludedPaths(t *testing.T) {
 	path = no
 `
 	want := []string{"../plain.cfg", `with # blanks ; and "marks"`, "tight", "same line", "~/conditional", "sub"}
-	if got, bad := includedPaths(config); !slices.Equal(got, want) || bad != 0 {
+	settings, bad := gitconfig.Read(config)
+	if got := includedPaths(settings); !slices.Equal(got, want) || bad != 0 {
 		t.Errorf("got %q, want %q; line %d", got, want, bad)
 	}
 }
@@ -54,7 +57,8 @@ func TestIncludedPathsContinued(t *testing.T) {
 		"[core\n[include]\npath=b":                         {[]string{"b"}, 1},
 		"[include]\n1path=b\npath=c":                       {[]string{"c"}, 2},
 	} {
-		if got, bad := includedPaths(config); !slices.Equal(got, want.paths) || bad != want.bad {
+		settings, bad := gitconfig.Read(config)
+		if got := includedPaths(settings); !slices.Equal(got, want.paths) || bad != want.bad {
 			t.Errorf("%q: got %q, line %d; want %q, line %d", config, got, bad, want.paths, want.bad)
 		}
 	}

@@ -48,8 +48,9 @@ type protector struct {
 	home  string // the user's, as in the environment
 	repo  string // the root of the repository around the working directory, or ""
 
-	opened map[string]bool     // files that a rule of the user names, and so makes writable
-	global []gitconfig.Setting // the user's for all repositories; nil if they were not read yet
+	opened  map[string]bool     // files that a rule of the user names, and so makes writable
+	global  []gitconfig.Setting // the user's for all repositories; nil if they were not read yet
+	configs map[string]*parsed  // git configurations by their names
 
 	itself bool // zsbx's own files are being added
 	bytes  int  // of indexes that may still be read

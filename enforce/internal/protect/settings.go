@@ -94,13 +94,10 @@ func (c *protector) userSettings() []gitconfig.Setting {
 // settings returns the settings of a configuration and of those that it includes. What can't be
 // read is left out: includes says so, if it matters.
 func (c *protector) settings(config string, depth int) (all []gitconfig.Setting) {
-	to := c.host.Way(config)
-	if !to.IsRegular() || depth < 0 {
+	if depth < 0 {
 		return nil
 	}
-	text, _ := c.host.ReadFile(to.Path)
-	own, _ := gitconfig.Read(string(text))
-	for _, s := range own {
+	for _, s := range c.parsed(config).settings {
 		all = append(all, s)
 		if !s.Includes() {
 			continue
@@ -171,29 +168,37 @@ var hookNames = []string{
 }
 
 // program protects the files of a working tree that a command line names. A first word without a
-// slash is looked up on PATH. What package managers install is only compared, since they replace
-// it, and so is where a link leads: a virtual environment is made of links, and made anew.
+// slash is looked up on PATH. What a variable or a command in it stands for is taken for the tree's
+// top, as in "$(git rev-parse --show-toplevel)/tools/x".
 func (c *protector) program(line, top string) {
 	for i, word := range words(line) {
-		slash := strings.Contains(word, "/")
-		if i == 0 && !slash {
-			continue
+		_, rest, slash := strings.Cut(word, "/")
+		if i > 0 || slash {
+			c.argument(c.found(c.written(word, top)), slash)
 		}
-		p := c.found(c.written(word, top))
-		if p == "" || !c.writable(p) {
-			continue
+		if slash && rest != "" {
+			c.argument(c.found(top+"/"+rest), false)
 		}
-		at, to := c.host.Look(p), c.host.Way(p)
-		if at.IsLink() {
-			c.watchContent(p)
-		}
-		switch {
-		case to.IsDir(), !slash && !at.IsRegular():
-		case strings.Contains(to.Path, "/node_modules/"):
-			c.watchContent(p)
-		case c.writable(to.Path):
-			c.add(to.Path, c.within(to.Path))
-		}
+	}
+}
+
+// argument protects a file if it is in a writable tree; with missing also one that is not there yet.
+// What package managers install is only compared, since they replace it, and so is where a link
+// leads: a virtual environment is made of links, and made anew.
+func (c *protector) argument(p string, missing bool) {
+	if p == "" || !c.writable(p) {
+		return
+	}
+	at, to := c.host.Look(p), c.host.Way(p)
+	if at.IsLink() {
+		c.watchContent(p)
+	}
+	switch {
+	case to.IsDir(), !missing && to.Presence == policy.Absent:
+	case strings.Contains(to.Path, "/node_modules/"):
+		c.watchContent(p)
+	case c.writable(to.Path):
+		c.add(to.Path, c.within(to.Path))
 	}
 }
 
