@@ -260,6 +260,7 @@ func (c *Command) try(cmd fork.Command) error {
 func (c *Command) begin() {
 	c.began = time.Now()
 	c.passEarly()
+	c.endInTime()
 	c.s.Later(c.reserve)
 	c.files.CloseCommand()
 	c.files.Begin(c.o.Job)
