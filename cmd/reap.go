@@ -49,6 +49,9 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	}
 	ids, err := o.targets(a, st, refs)
 	reports, errs := o.each(a, st, ids)
+	if o.stale && !o.dryRun {
+		sweep(st)
+	}
 	if err := errors.Join(append(errs, err, o.print(a, reports))...); err != nil {
 		return err
 	}
@@ -110,6 +113,15 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 		a.tellOrphans(orphans)
 	}
 	return ids, err
+}
+
+// sweep removes what runs without a session left.
+func sweep(st *track.Store) {
+	all, err := st.List()
+	if err != nil { // an unreadable record may name a directory
+		return
+	}
+	sandbox.Sweep(each(all, func(i track.Info) string { return i.Record.Temp }))
 }
 
 // each reaps the sessions at the same time, and returns their reports in order. An error with

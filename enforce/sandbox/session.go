@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -140,6 +141,10 @@ func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error)
 	}
 	return r, err
 }
+
+// Sweep removes temporary directories of runs that were killed before they recorded a session.
+// recorded are those of sessions in the store.
+func Sweep(recorded []string) { tempdir.Sweep(os.Getenv("TMPDIR"), recorded) }
 
 // tellMemory warns that the memory limit may have killed the command.
 func (c *Command) tellMemory() {

@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +22,10 @@ import (
 )
 
 // Dir is the private temporary directory of a run. A nil Dir is none.
-type Dir struct{ path string }
+type Dir struct {
+	path string
+	lock int // a descriptor, by which Sweep knows that this process lives; -1 for none
+}
 
 // Path is the directory's name, without symbolic links; "" for none.
 func (d *Dir) Path() string {
@@ -35,6 +40,8 @@ func (d *Dir) Remove() error {
 	if d == nil {
 		return nil
 	}
+	_ = unix.Close(d.lock)
+	d.lock = -1
 	return remove(d.path)
 }
 
@@ -58,7 +65,7 @@ func makeIn(parent string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{}
+	d := &Dir{lock: -1}
 	err = os.Mkdir(filepath.Join(made, "run"), 0o700)
 	if err == nil {
 		d.path, err = filepath.EvalSymlinks(made)
@@ -70,7 +77,44 @@ func makeIn(parent string) (*Dir, error) {
 		_ = removeEmpty(made)
 		return nil, err
 	}
+	d.lock = locked(d.path, unix.LOCK_SH)
 	return d, nil
+}
+
+// locked opens a directory and locks it (flock(2)). It returns -1 if that can't be done.
+func locked(dir string, how int) int {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	if unix.Flock(fd, how|unix.LOCK_NB) != nil {
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+// Sweep removes what runs left that were killed before they recorded their directory. There is
+// nothing in it, and it belongs to no session of recorded. One that was just made may not be
+// locked yet.
+func Sweep(tmpdir string, recorded []string) {
+	const justMade = time.Minute
+	for _, parent := range tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp()) {
+		found, _ := filepath.Glob(filepath.Join(parent, "zsbx-*"))
+		for _, dir := range found {
+			var st unix.Stat_t
+			if !isTempName(filepath.Base(dir)) || slices.Contains(recorded, dir) || unix.Lstat(dir, &st) != nil || !usersAlone(&st) {
+				continue
+			}
+			if time.Since(time.Unix(st.Mtim.Unix())) < justMade {
+				continue
+			}
+			if lock := locked(dir, unix.LOCK_EX); lock >= 0 {
+				_ = removeEmpty(dir)
+				_ = unix.Close(lock)
+			}
+		}
+	}
 }
 
 // tempParents returns the directories to try for a private one, in order. Its name must
