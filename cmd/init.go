@@ -49,7 +49,7 @@ func (l *learner) init(argv []string) error {
 			return nil
 		}
 	}
-	if err := writeProject(h.Dir, template, true); err != nil {
+	if err := writeProject(h.Dir, fitting(h, argv), true); err != nil {
 		return coded(sandbox.CodePolicy, err)
 	}
 	return l.a.printText(file + "\n")
@@ -71,7 +71,26 @@ func usualCommand(dir string) []string {
 	return nil
 }
 
-// template is a policy that asks for nothing.
+// fitting returns the template with the project's presets, or an example of one, and its command.
+func fitting(h policy.Host, argv []string) []byte {
+	var presets []string
+	for _, p := range policy.Detect(h, argv, false) {
+		if !strings.Contains(p.Value, ":") {
+			presets = append(presets, fmt.Sprintf("%q", p.Value))
+		}
+	}
+	if presets == nil {
+		presets = []string{`"rust"`}
+	}
+	command := "make"
+	if len(argv) > 0 {
+		command = printable(quoteArgs(argv))
+	}
+	words := strings.NewReplacer("PRESETS", strings.Join(presets, ", "), "COMMAND", command)
+	return []byte(words.Replace(string(template)))
+}
+
+// template is a policy that asks for nothing. PRESETS and COMMAND are replaced.
 //
 //go:embed template.toml
 var template []byte
