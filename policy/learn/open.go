@@ -13,6 +13,10 @@ import (
 // All that zsbx proposes for one path comes from here, for example for a file that a
 // command did not see. A hint is printed with Hint.Typed.
 func Open(r *policy.Resolved, name string, a policy.Access) (h Hint, why string) {
+	_, _, exists := r.Look(name)
+	if !exists && a&policy.Write == 0 {
+		return Hint{}, name + " does not exist" // a rule for it would be an error
+	}
 	return Ask(r, NeedOf(r, name, a))
 }
 
