@@ -213,14 +213,16 @@ type Hint struct {
 // written returns a path as a policy file in the working directory should have it: in the
 // repository around that, it is relative, so that it means the same in every clone.
 func written(r *policy.Resolved, p string) string {
-	short := r.Short(p)
 	h := r.Host()
-	if h.Lstat == nil || policy.Within(p, r.Dir) || h.Repository(r.Dir) == "" || !policy.Within(p, h.Repository(r.Dir)) {
-		return short
-	}
 	up, dir := "..", path.Dir(r.Dir)
 	for !policy.Within(p, dir) {
 		up, dir = up+"/..", path.Dir(dir)
+	}
+	if h.Lstat == nil || policy.Within(p, r.Dir) || dir == "/" || policy.Within(r.Home, dir) {
+		return r.Short(p)
+	}
+	if top := h.Repository(r.Dir); top == "" || !policy.Within(p, top) {
+		return r.Short(p)
 	}
 	return up + strings.ReplaceAll(strings.TrimPrefix(p, dir), "$", "$$")
 }
