@@ -83,7 +83,8 @@ const aMoment = 10
 // negative d means without a limit. If events are to be read, it also watches Beside's
 // descriptor.
 func (p *Process) polled(events int16, d time.Duration) bool {
-	end := time.Now().Add(d)
+	start := time.Now()
+	end := start.Add(d)
 	for p.conn >= 0 {
 		ms := -1
 		if d >= 0 {
@@ -100,7 +101,9 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 		}
 		n, err := unix.Poll(fds, ms)
 		failed := err != nil && err != unix.EINTR
-		if soon && (n <= 0 || fds[0].Revents == 0) {
+		asked := fds[1].Revents&unix.POLLIN != 0 // it only hangs up when the command ends
+		passed := fds[0].Revents == 0 && time.Since(start) >= aMoment*time.Millisecond
+		if soon && (failed || asked || passed) {
 			later := p.later
 			p.later = nil
 			later()
