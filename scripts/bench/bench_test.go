@@ -16,9 +16,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 type bench struct {
@@ -144,29 +141,10 @@ func (b *bench) install(binary, name string) string {
 	defer out.Close()
 	get(io.Copy(out, in))
 	must(out.Sync())
-	must(unix.Fadvise(int(out.Fd()), 0, 0, unix.FADV_DONTNEED))
-	if n := cached(out); n > 0 {
-		panic(fmt.Errorf("%d pages of %s stay in the page cache: TMPDIR must be on a disk", n, path))
-	}
+	evict(out)
 	get(out.Seek(0, io.SeekStart))
 	get(io.Copy(io.Discard, out))
 	return path
-}
-
-// cached returns how many pages of a file are in the page cache (mincore(2)).
-func cached(f *os.File) (n int) {
-	size := int(get(f.Stat()).Size())
-	text := get(unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED))
-	defer unix.Munmap(text)
-	pages := make([]byte, (size+os.Getpagesize()-1)/os.Getpagesize())
-	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&text[0])), uintptr(size), uintptr(unsafe.Pointer(&pages[0])))
-	if errno != 0 {
-		panic(errno)
-	}
-	for _, in := range pages {
-		n += int(in & 1)
-	}
-	return n
 }
 
 // own gives the directory to the user who is measured.
