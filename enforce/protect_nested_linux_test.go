@@ -39,7 +39,7 @@ func TestNewRepositories(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{`true`, ""},
 		{`echo x >nested/.git/index; echo x >wt/file; mkdir -p new/dir; git --version >/dev/null || true`, ""},
-		{`repo sub/.git`, "sub/.git new"},
+		{`repo sub/.git`, "sub/.git/config new"},
 		{`echo x >sub/.zsbx.toml`, "sub/.zsbx.toml new"},
 		{`mkdir sub/.git && echo "[core]" >sub/.git/config`, ""},               // git runs nothing in it
 		{`mv nested moved; mkdir new && repo new/.git`, ""},                    // new directories are not checked
@@ -68,15 +68,15 @@ func TestGitlinks(t *testing.T) {
 		other  = `git update-index --force-remove other`
 	)
 	for _, c := range []struct{ name, script, want string }{
-		{"a gitlink", made + link, "a/b/c/d/.git new"},
-		{"compressed names", made + other + " && git update-index --index-version 4 && " + link, "a/b/c/d/.git new"},
-		{"a shared index", made + link + " && git update-index --split-index", "a/b/c/d/.git new"},
+		{"a gitlink", made + link, "a/b/c/d/.git/config new"},
+		{"compressed names", made + other + " && git update-index --index-version 4 && " + link, "a/b/c/d/.git/config new"},
+		{"a shared index", made + link + " && git update-index --split-index", "a/b/c/d/.git/config new"},
 		{"not in the index", made + other, ""},
-		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git new"},
+		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git/config new"},
 		{"a plain one", copied + link, ""},
 		{"by a plain one", copied + "cp -r nested a/b/c/d/e; " + strings.ReplaceAll(evil, "a/b/c/d", "a/b/c/d/e") +
-			"git -C a/b/c/d update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),e; " + link, "a/b/c/d/.git new"},
-		{"by a new one", copied + evil + "git init -q new; mv a new; cd new; " + strings.ReplaceAll(link, "nested", "../nested"), "new/.git new"},
+			"git -C a/b/c/d update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),e; " + link, "a/b/c/d/e/.git new"},
+		{"by a new one", copied + evil + "git init -q new; mv a new; cd new; " + strings.ReplaceAll(link, "nested", "../nested"), "new/a/b/c/d/.git new"},
 		{"there before", other, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestSubmodules(t *testing.T) {
 	testkit.NeedProgram(t, "git")
 	const evil = `; printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>`
 	for _, c := range []struct{ before, script, want string }{
-		{"rm a/b/c/.git", "cp -r lib/.git a/b/c" + evil + "a/b/c/.git/config", "a/b/c/.git new"},
+		{"rm a/b/c/.git", "cp -r lib/.git a/b/c" + evil + "a/b/c/.git/config", "a/b/c/.git/config new"},
 		{"rm a/b/c/.git", "cp -r lib/.git a/b/c", ""},
 		{"true", "cp -r lib lib2" + evil + "lib2/.git/config; echo gitdir: ../../../lib2/.git >a/b/c/.git", "a/b/c/.git changed"},
 		{"rm a/b/c/.git; cp -r lib/.git a/b/c", "(true" + evil + "a/b/c/.git/config) 2>/dev/null; true", ""},
