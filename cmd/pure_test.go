@@ -119,8 +119,8 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// TestReport: joined errors are reported one by one, each with its code. Hints come last, and
-// each once.
+// TestReport: joined errors are reported one by one, each in one line and with its code. Hints
+// come last, and each once.
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
@@ -133,7 +133,7 @@ func TestReport(t *testing.T) {
 	if out := v.report(err); out.Status != exitFailed {
 		t.Errorf("status %d", out.Status)
 	}
-	want := "zsbx: error: first\nzsbx: error: second\nzsbx: error: f:1:2: third\nzsbx: error: fourth\nzsbx: error: fifth\n" +
+	want := "zsbx: error: first\nzsbx: error: second\nzsbx: error: f:1:2: third\nzsbx: error: fourth\\u000afifth\n" +
 		"zsbx: hint: do this\nzsbx: hint: do that\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
