@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -49,18 +47,8 @@ func setupScript(e *testscript.Env) error {
 	e.Setenv("HOME", home)
 	e.Setenv("TMPDIR", "/tmp")
 	e.Setenv("TERM", "dumb")
-	e.Setenv("PATH", systemPath(e.Getenv("PATH")))
+	e.Setenv("PATH", testkit.SystemPath(e.Getenv("PATH")))
 	return setupElsewhere(e)
-}
-
-// systemPath returns PATH without directories below the home directory of whoever runs the tests.
-// They are closed to commands in scripts, which zsbx would say each time.
-func systemPath(list string) string {
-	home, err := os.UserHomeDir()
-	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
-		return err == nil && policy.Within(filepath.Clean(dir), filepath.Clean(home))
-	})
-	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // setupElsewhere gives a script with an empty file "elsewhere" a directory that is not in /tmp,

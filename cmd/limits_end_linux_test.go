@@ -32,7 +32,7 @@ func TestStoppedFromOutside(t *testing.T) {
 				if strings.HasSuffix(who, "SIGTERM") {
 					flags = []string{"run", "--rw", ".", "--", "sh", "beat.sh"}
 				}
-				p := exec.Command(zsbx, flags...)
+				p := openCommand(zsbx, flags...)
 				p.Dir = dir
 				if err := p.Start(); err != nil {
 					t.Fatal(err)
@@ -91,7 +91,7 @@ func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
 	dir, h := place(t)
-	p := exec.Command(zsbx, "run", "--rw", ".", "--", "sh", "beat.sh")
+	p := openCommand(zsbx, "run", "--rw", ".", "--", "sh", "beat.sh")
 	p.Dir = dir
 	var said bytes.Buffer
 	p.Stderr = &said
@@ -117,7 +117,7 @@ func TestTerminalCloses(t *testing.T) {
 			t.Run(strings.Join(flags, " ")+" "+command, func(t *testing.T) {
 				t.Parallel()
 				dir, h := place(t)
-				p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, flags...), "--", "sh", "-c", command)...)
+				p := openCommand(zsbx, append(append([]string{"run", "--rw", "."}, flags...), "--", "sh", "-c", command)...)
 				p.Dir = dir
 				master, err := pty.Start(p)
 				if err != nil {
@@ -143,7 +143,7 @@ func TestEarlySignals(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		for range 40 {
-			p := exec.Command(zsbx, "run", "--", "sleep", "60")
+			p := openCommand(zsbx, "run", "--", "sleep", "60")
 			p.Dir = t.TempDir()
 			var said bytes.Buffer
 			p.Stderr = &said
@@ -166,7 +166,7 @@ func TestKeeperKilledEarly(t *testing.T) {
 	zsbx := asZsbx(t)
 	for i := range 30 {
 		mark := fmt.Sprintf("7%d%04d", os.Getpid(), i) // seconds to sleep, by which the command is found
-		p := exec.Command(zsbx, "run", "--", "sleep", mark)
+		p := openCommand(zsbx, "run", "--", "sleep", mark)
 		p.Dir = t.TempDir()
 		var said bytes.Buffer
 		p.Stderr = &said
@@ -200,7 +200,7 @@ func TestKilledEarly(t *testing.T) {
 	zsbx := asZsbx(t)
 	for i := range 30 {
 		mark := fmt.Sprintf("8%d%04d", os.Getpid(), i)
-		p := exec.Command(zsbx, "why", "--", "sleep", mark)
+		p := openCommand(zsbx, "why", "--", "sleep", mark)
 		p.Dir = t.TempDir()
 		if err := p.Start(); err != nil {
 			t.Fatal(err)

@@ -157,7 +157,7 @@ func stoppedJob(t *testing.T, zsbx, flags, attack string, limit int) bool {
 	dir, h := place(t)
 	c := exec.Command("bash", "--norc", "--noprofile", "-i")
 	c.Dir = dir
-	c.Env = append(os.Environ(), "PS1="+prompt, "TERM=dumb", "HOME="+dir, "HISTFILE=")
+	c.Env = append(openEnv(), "PS1="+prompt, "TERM=dumb", "HOME="+dir, "HISTFILE=")
 	master, err := pty.Start(c)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 					t.Fatal(err)
 				}
 				flags, start := limited(c.flags, limit)
-				p := exec.Command(zsbx, slices.Concat([]string{"run", "--rw", "."}, flags, []string{"--"}, c.command)...)
+				p := openCommand(zsbx, slices.Concat([]string{"run", "--rw", "."}, flags, []string{"--"}, c.command)...)
 				p.Dir, p.Stdin, p.Stdout, p.Stderr = dir, slave, slave, slave
 				p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 				if err := p.Start(); err != nil {
@@ -272,7 +272,7 @@ func TestLimitsWithoutReader(t *testing.T) {
 			inTime(t, slices.Contains(c.flags, "LIMIT"), func(limit int) bool {
 				dir, h := place(t)
 				flags, start := limited(c.flags, limit)
-				p := exec.Command(zsbx, slices.Concat([]string{"run", "--rw", "."}, flags, []string{"--", "sh", "-c", c.command})...)
+				p := openCommand(zsbx, slices.Concat([]string{"run", "--rw", "."}, flags, []string{"--", "sh", "-c", c.command})...)
 				p.Dir = dir
 				_, full := fullPipe(t)
 				p.Stderr = full
@@ -315,7 +315,7 @@ func TestSlowReaderGetsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{{"--max-output", "1M"}, {"--max-output", "1M", "--timeout", "600"}, {"-t"}} {
-		p := exec.Command(zsbx, append(append([]string{"run"}, flags...), "--", "seq", "1", "13500")...)
+		p := openCommand(zsbx, append(append([]string{"run"}, flags...), "--", "seq", "1", "13500")...)
 		p.Dir = t.TempDir()
 		r, w, err := os.Pipe()
 		if err != nil {

@@ -131,6 +131,18 @@ func asZsbx(t *testing.T) string {
 	return link
 }
 
+// openCommand returns a command with this environment.
+func openCommand(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Env = openEnv()
+	return c
+}
+
+// openEnv is this process's, with a PATH that is not closed in part: nobody may read that.
+func openEnv() []string {
+	return append(os.Environ(), "PATH="+testkit.SystemPath(os.Getenv("PATH")))
+}
+
 // screen is what a pseudo-terminal has shown so far.
 type screen struct {
 	mu   sync.Mutex
@@ -163,7 +175,7 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 	testkit.NeedProgram(t, argv[0])
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = t.TempDir()
-	c.Env = append(os.Environ(), "PS1=outer$ ", "TERM=dumb", "HOME="+c.Dir, "HISTFILE=")
+	c.Env = append(openEnv(), "PS1=outer$ ", "TERM=dumb", "HOME="+c.Dir, "HISTFILE=")
 	master, err := pty.StartWithSize(c, &pty.Winsize{Rows: 33, Cols: 77})
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +283,7 @@ func TestSignalsToZsbx(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1} {
 		name := sig.String()
-		c := exec.Command(zsbx, "run", "--", "sh", "-c", "for s in TERM HUP INT USR1; do trap \"echo got $s; exit 9\" $s; done; echo ready; while :; do sleep 0.02; done")
+		c := openCommand(zsbx, "run", "--", "sh", "-c", "for s in TERM HUP INT USR1; do trap \"echo got $s; exit 9\" $s; done; echo ready; while :; do sleep 0.02; done")
 		c.Dir = t.TempDir()
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		out, w, err := os.Pipe()

@@ -36,7 +36,7 @@ func TestTerminalOfKilled(t *testing.T) {
 			return *s
 		}
 		before := settings()
-		c := exec.Command(zsbx, "run", "-t", "--rw", ".", "--", "sh", "-c", "touch ready; exec sleep 1000")
+		c := openCommand(zsbx, "run", "-t", "--rw", ".", "--", "sh", "-c", "touch ready; exec sleep 1000")
 		c.Dir = t.TempDir()
 		c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -3,7 +3,6 @@ package cmd
 import (
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -30,7 +29,7 @@ func TestUnsaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := exec.Command(zsbx, "run", "--rw", ".", "--", "sh", "-c", c.command)
+			p := openCommand(zsbx, "run", "--rw", ".", "--", "sh", "-c", c.command)
 			p.Dir = t.TempDir()
 			r, w, err := os.Pipe()
 			if err != nil {

@@ -80,6 +80,7 @@ func place(t *testing.T) (dir string, p *policy.Policy) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("PATH", testkit.SystemPath(os.Getenv("PATH"))) // before HOME changes
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
 	t.Chdir(dir)
@@ -447,7 +448,7 @@ func TestChangesLate(t *testing.T) {
 	if config, err := os.ReadFile("made/.git/config"); err != nil || !strings.Contains(string(config), "fsmonitor") {
 		t.Fatalf("control: %q, %v", config, err)
 	}
-	want := []enforce.Change{{Path: dir + "/made/.git", New: true}}
+	want := []enforce.Change{{Path: dir + "/made/.git/config", New: true}}
 	if err != nil || r.ExitCode() != 0 || !slices.Equal(r.Changes, want) {
 		t.Errorf("exit status %d, %v; told %v, want %v", r.ExitCode(), err, r.Changes, want)
 	}

@@ -50,6 +50,16 @@ func NeedProgram(t testing.TB, name string) string {
 	return file
 }
 
+// SystemPath returns PATH without the directories below the home directory of whoever runs the
+// tests. They are closed to commands that have another one, which zsbx would say each time.
+func SystemPath(list string) string {
+	home, err := os.UserHomeDir()
+	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
+		return err == nil && strings.HasPrefix(filepath.Clean(dir)+"/", filepath.Clean(home)+"/")
+	})
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
 var notFound = regexp.MustCompile(`(?m)^\S*sh: (?:\d+: |line \d+: )?(\S+): (?:command )?not found$`)
 
 // NeedShell skips a test if a shell's exit status and its output say that a program is missing.
