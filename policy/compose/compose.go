@@ -3,12 +3,11 @@ package compose
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Sources are what a policy is made from, besides what is on the machine.
@@ -151,23 +150,41 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 }
 
 // UserPolicy reads the user's policy and returns its file, "" without a home directory.
-// The policy is nil if there is none, or if this user can't enter the home directory: it
-// is another user's then.
+// The policy is nil if there is none, or if another user's directory keeps this user out:
+// the home directory is that user's then.
 func UserPolicy(h *policy.Host) (file string, p *policy.Policy, err error) {
 	if h.ConfigHome() == "" {
 		return "", nil, nil
 	}
 	file = filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
 	p, err = policy.DecodeFile(file)
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // HOME=/dev/null of daemons
-	if errors.Is(err, fs.ErrPermission) {
-		_, gone := os.Lstat(file)
-		missing = gone != nil
+	switch {
+	case policy.Missing(err): // HOME=/dev/null of daemons
+		return file, nil, nil
+	case !errors.Is(err, fs.ErrPermission):
+		return file, p, err
 	}
-	if missing {
-		err = nil
+	closed, at := closedAt(h, file)
+	if at.Stat.UID == h.UID {
+		return file, nil, &policy.Error{Code: policy.CodeFile, Err: err, Hint: "chmod u+rwX " + shell.Quote(closed)}
 	}
-	return file, p, err
+	if at.Stat.Mode.IsRegular() {
+		return file, nil, err
+	}
+	return file, nil, nil
+}
+
+// closedAt returns what keeps this user from reading a file: the file, or the innermost
+// directory above it that can be looked at. A command may have closed the user's own.
+func closedAt(h *policy.Host, file string) (closed string, at policy.Found) {
+	to := h.Way(file)
+	closed = to.Path
+	at = to.Found
+	for at.Presence != policy.Present && closed != "/" {
+		closed = filepath.Dir(closed)
+		at = h.Look(closed)
+	}
+	return closed, at
 }
 
 // defaults are the rules that depend on what was asked for: without any file rule
