@@ -98,8 +98,8 @@ func isAgent(r *Rule) bool {
 // newGuard finds out what there is to guard. paths has what users made writable.
 func (h *Host) newGuard(paths []Path) *guard {
 	g := &guard{host: h, home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
-	if real, _, err := h.RealPath(g.home); err == nil && h.Home != "" {
-		g.home = real
+	if h.Home != "" {
+		g.home = h.Follow(g.home).Path
 	}
 	for i := range paths {
 		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.BuiltIn() {
@@ -166,12 +166,13 @@ func (g *guard) onPATH(p *Path) string {
 	return ""
 }
 
-// realSearchPath returns PATH, also with its links followed. It is never nil.
+// realSearchPath returns PATH, also with its links followed: a directory that does not exist may
+// be made later. It is never nil.
 func (h *Host) realSearchPath() []string {
 	dirs := []string{}
 	for _, dir := range h.searchPath() {
 		dirs = append(dirs, dir)
-		if real, _, err := h.RealPath(dir); err == nil && real != dir {
+		if real := h.Follow(dir).Path; real != dir {
 			dirs = append(dirs, real)
 		}
 	}

@@ -76,7 +76,7 @@ func (p *Path) LinkOutOf(dir string) string {
 func (h *Host) Project() string {
 	root := h.Dir
 	for dir := h.Dir; h.Lstat != nil && !Within(h.Home, dir); dir = path.Dir(dir) {
-		if h.Look(path.Join(dir, ".git")).Presence != Absent {
+		if h.mayBeRepository(dir) {
 			root = dir
 		}
 		if dir == "/" {

@@ -72,7 +72,8 @@ func (h *Host) otherPrograms() (all []string) {
 	return slices.Compact(all)
 }
 
-// linkedPrograms returns where the links in directories on PATH lead.
+// linkedPrograms returns where the links in directories on PATH lead, which need not exist. Those
+// of a directory that can't be listed are not known.
 func (h *Host) linkedPrograms() (all []string) {
 	for _, dir := range h.realSearchPath() {
 		if placeOf(dir, true, "system") != "" {
@@ -80,11 +81,8 @@ func (h *Host) linkedPrograms() (all []string) {
 		}
 		entries, _ := h.Entries(dir, maxOnPath)
 		for _, e := range entries {
-			if e.Type()&fs.ModeSymlink == 0 {
-				continue
-			}
-			if real, _, err := h.RealPath(path.Join(dir, e.Name())); err == nil {
-				all = append(all, real)
+			if e.Type()&fs.ModeSymlink != 0 {
+				all = append(all, h.Follow(path.Join(dir, e.Name())).Path)
 			}
 		}
 	}
@@ -95,7 +93,8 @@ func (h *Host) linkedPrograms() (all []string) {
 // has a .git in it, or "". The home directory and those above it do not count. A .git that
 // can't be looked at counts.
 func (h *Host) Repository(p string) string {
-	for dir := p; dir != "/" && !Within(h.Home, dir); dir = path.Dir(dir) {
+	home := h.Follow(h.Home).Path
+	for dir := p; dir != "/" && !Within(home, dir); dir = path.Dir(dir) {
 		if h.mayBeRepository(dir) {
 			return dir
 		}
@@ -103,6 +102,7 @@ func (h *Host) Repository(p string) string {
 	return ""
 }
 
+// mayBeRepository reports whether a directory has a .git in it, or if that is unknown.
 func (h *Host) mayBeRepository(dir string) bool {
 	return h.Look(path.Join(dir, ".git")).Presence != Absent
 }
@@ -132,7 +132,8 @@ func (h *Host) holds(dir string, deep int, looked *int) string {
 		if !e.IsDir() {
 			continue
 		}
-		if *looked++; *looked > maxProjects {
+		*looked++
+		if *looked > maxProjects {
 			return dir
 		}
 		if found := h.holds(path.Join(dir, e.Name()), deep-1, looked); found != "" {

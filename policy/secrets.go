@@ -60,11 +60,15 @@ func (h *Host) secretPaths() []secretPlace {
 // rule for all of the home directory does not mean them, just as it does not mean the
 // default places.
 func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
-	home, _, err := h.RealPath(h.Home)
+	at := h.Way(h.Home)
+	home := at.Path
 	set := secretPlace{base: home, agent: variables.Note == agents}
+	if at.Presence == Absent || home == "/" {
+		return set
+	}
 	for _, name := range variables.Entries {
 		for p := range strings.SplitSeq(h.Getenv(name), ":") {
-			if err != nil || home == "/" || !path.IsAbs(p) {
+			if !path.IsAbs(p) {
 				continue
 			}
 			if real := h.Follow(p).Path; real != home && Within(real, home) {
@@ -77,11 +81,11 @@ func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 }
 
 // secretBase returns a directory of the table, with the variables of a host. It is
-// canonical if it exists.
+// canonical, as far as that is known, unless it does not exist.
 func (h *Host) secretBase(vars *Host, base string) string {
 	written := vars.place(base)
-	if real, _, err := h.RealPath(written); err == nil {
-		return real
+	if to := h.Way(written); to.Presence != Absent {
+		return to.Path
 	}
 	return written
 }
@@ -131,8 +135,8 @@ func (rs *resolver) denySecrets() {
 	}
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
 		for _, f := range rs.presets.tokenFiles(pattern, opened) {
-			pl, err := rs.w.walk(f)
-			if err == nil && pl.gone == "" && !pl.stat.Mode.IsDir() && rs.userAccess(pl.path) == 0 {
+			pl, err := rs.w.walk(f) // with an error it is unknown whether there is a file
+			if pl.gone == "" && (err != nil || !pl.stat.Mode.IsDir()) && rs.userAccess(pl.path) == 0 {
 				rs.denyPath(pl.path, f, from, false)
 			}
 		}
@@ -180,10 +184,11 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 // rule for a place, for something in it, or for a directory on the way opens that much; a
 // directory on the way does not open the agents' caches.
 func (rs *resolver) spareSecrets() {
-	home, _, err := rs.host.RealPath(rs.host.Home)
-	if err != nil || rs.host.Home == "" {
+	at := rs.host.Way(rs.host.Home)
+	if at.Presence == Absent || rs.host.Home == "" {
 		return
 	}
+	home := at.Path
 	var wide *Origin // of a rule for all of home
 	for i := range rs.r.Paths {
 		if p := &rs.r.Paths[i]; wide == nil && !p.Rule.Origin.BuiltIn() && Within(home, p.Path) {
@@ -302,8 +307,8 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
 		for _, f := range h.tokenFiles(pattern, func(string) bool { return true }) {
-			if real, _, err := h.RealPath(f); err == nil {
-				tokens = append(tokens, real)
+			if to := h.Way(f); to.Presence != Absent {
+				tokens = append(tokens, to.Path)
 			}
 		}
 	}

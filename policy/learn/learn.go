@@ -78,14 +78,10 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 			shared = append(shared, h.Follow(d).Path)
 		}
 	}
-	tree := r.Dir
-	for dir := r.Dir; dir != "/" && !policy.Within(home, dir); dir = path.Dir(dir) {
-		if h.Look(dir+"/.git").Presence != policy.Absent {
-			tree = dir
-			break
-		}
+	return &proposer{
+		r: r, asked: asked, guard: r.Unwise(), others: r.OtherPrograms(),
+		home: home, tree: cmp.Or(h.Repository(r.Dir), r.Dir), shared: shared,
 	}
-	return &proposer{r: r, asked: asked, guard: r.Unwise(), others: r.OtherPrograms(), home: home, tree: tree, shared: shared}
 }
 
 func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
