@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -14,9 +15,15 @@ import (
 // because of a shortage or a broken disk. err returns that error. It is no property of the files,
 // so trying again may help, and a gap would say the wrong thing.
 func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
+	var mu sync.Mutex // guards first: a big tree is searched by two goroutines
 	var first error
 	note := func(doing string, err error) {
-		if err != nil && first == nil && (fork.ShortageOf(err) != nil || errors.Is(err, syscall.EIO) && doing == "lstat") {
+		if err == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if first == nil && (fork.ShortageOf(err) != nil || errors.Is(err, syscall.EIO) && doing == "lstat") {
 			first = fmt.Errorf("looking at this machine's files: %w", err)
 		}
 	}
@@ -31,7 +38,11 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 			return got, err
 		}
 	}
-	return &h, func() error { return first }
+	return &h, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return first
+	}
 }
 
 // noting returns a host's function that records its errors. nil stays nil.

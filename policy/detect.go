@@ -243,6 +243,9 @@ func (h *Host) Entries(dir string, n int) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
+// Unsorted returns all entries of a directory, in any order.
+func (h *Host) Unsorted(dir string) ([]fs.DirEntry, error) { return h.readDir(dir, -1) }
+
 // readDir is Entries in any order. Of a directory that can't be read to its end it returns none.
 func (h *Host) readDir(dir string, n int) ([]fs.DirEntry, error) {
 	if h.ReadDir == nil {

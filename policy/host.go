@@ -30,7 +30,7 @@ type Host struct {
 
 	Lstat    func(path string) (Stat, error)                 // as lstat(2)
 	Readlink func(path string) (string, error)               // as readlink(2)
-	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1
+	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1; two goroutines may call it
 	ReadFile func(path string) ([]byte, error)               // small files: git's pointers to its directories
 
 	walker *walker // what one Resolve has seen so far; nil otherwise

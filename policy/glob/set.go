@@ -100,6 +100,26 @@ func (at State) Enter(name string) (next State, named bool) {
 	return next, named
 }
 
+// Names reports whether a pattern matches the entry of that name. It is Enter for a file, in
+// which nothing can be.
+func (at State) Names(name string) bool {
+	for _, n := range at {
+		if n.deep && n.ends {
+			return true
+		}
+		if to := n.names[name]; to != nil && to.ends {
+			return true
+		}
+		for i := range n.parts {
+			e := &n.parts[i]
+			if e.to.ends && e.name.match(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // with adds a node, and those after it that are reached without a name ("**").
 func (at State) with(n *node) State {
 	for ; n != nil; n = n.below {

@@ -27,6 +27,9 @@ func TestGlobsAgree(t *testing.T) {
 		for _, n := range rapid.SliceOfN(plain, 1, 6).Draw(t, "path") {
 			path += "/" + n
 			next, named := at.Enter(n)
+			if at.Names(n) != named {
+				t.Fatalf("%q of %q: %v, and as a file %v", path, patterns, named, !named)
+			}
 			if want := slices.ContainsFunc(gs, func(g Glob) bool { return g.Match(path) }); named != want {
 				t.Fatalf("%q of %q: %v, each by itself %v", path, patterns, named, want)
 			}

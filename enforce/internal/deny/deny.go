@@ -14,7 +14,7 @@ import (
 // The limits for denials.
 const (
 	maxSiblings = 10_000  // rules that replace the one of a read-only tree
-	maxVisited  = 100_000 // directory entries read
+	maxVisited  = 200_000 // directory entries read
 	maxMasks    = 50_000  // masked files: a mount each, of which a namespace may have 100,000 (fs.mount-max, proc_sys_fs(5))
 )
 

@@ -139,6 +139,7 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	for tries := 1; errors.Is(err, fs.ErrNotExist) && tries < attempts; tries++ {
 		found, err = d.walk(v.name, set.At(v.name))
 	}
+	slices.SortFunc(found, func(a, b hit) int { return strings.Compare(a.Path, b.Path) })
 	for _, h := range found {
 		i := slices.IndexFunc(deny, func(b barred) bool { return b.Glob && (b.covers(h.Path) || h.closed && b.reaches(h.Path)) })
 		h.by = &deny[max(0, i)]
@@ -150,35 +151,6 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 // attempts is how often a tree is searched if directories vanish meanwhile. A vanished
 // directory can't be ignored, since it may have moved to a part that was already searched.
 const attempts = 5
-
-// walk searches dir for what the globs match, without following links.
-func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {
-	entries, err := d.Host.Entries(dir, -1)
-	if errors.Is(err, fs.ErrPermission) {
-		return []hit{{Path: dir, closed: true}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if d.visited += len(entries); d.visited > maxVisited {
-		return nil, errTooLarge
-	}
-	var out []hit
-	for _, e := range entries {
-		deeper, named := globs.Enter(e.Name())
-		switch p := path.Join(dir, e.Name()); {
-		case named:
-			out = append(out, hit{Path: p, dir: e.IsDir(), link: e.Type()&fs.ModeSymlink != 0})
-		case e.IsDir() && len(deeper) > 0:
-			found, err := d.walk(p, deeper)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, found...)
-		}
-	}
-	return out, nil
-}
 
 // Existing returns the paths in some trees that denials match now, including links. The value is
 // true for what may have such paths, but can't be looked at: a directory, or a tree that can't be
