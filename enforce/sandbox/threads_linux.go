@@ -19,7 +19,7 @@ import (
 // threads is how many threads this process has in the end, beside those that run Go code: the
 // broker's, those that wait for the keeper, signals, timers and files, the runtime's own, and
 // some for those that are about to become idle.
-const threads = 20
+const threads = 22
 
 // reserveThreads makes the threads. A thread that a goroutine is locked to serves no other.
 func reserveThreads() {

@@ -51,7 +51,7 @@ type Broker struct {
 	vacant  bool              // nobody leads, because maxBlocked was reached
 	waiting map[*wait]bool    // for await
 
-	retrying sync.Mutex // held by the one deferred call that is tried again
+	retrying chan struct{} // has one value for each deferred call that is being tried again
 
 	received, begun sync.Once // the queue was received, or given up; serving began, or never will
 
@@ -67,13 +67,14 @@ const (
 	patience = 5 * time.Millisecond // how long one may delay others
 	maxBusy  = 256                  // how many at a time, since each has open descriptors
 
-	maxBlocked = 5           // how many goroutines may block in one, or lead
-	maxDelay   = time.Second // how long a call waits for one of them
+	maxBlocked  = 5           // how many goroutines may block in one, or lead
+	maxDelay    = time.Second // how long a call waits for one of them
+	maxRetrying = 3           // how many deferred calls are tried again at a time
 )
 
-// Threads is how many threads Serve needs at most: maxBlocked, and those of serve, of await,
-// and of one deferred call.
-const Threads = maxBlocked + 3
+// Threads is how many threads Serve needs at most: maxBlocked, those of serve and of await,
+// and those of deferred calls.
+const Threads = maxBlocked + 2 + maxRetrying
 
 var (
 	errNoQueue  = errors.New("there is no queue of socket calls") // the command was not started
@@ -84,7 +85,8 @@ var (
 // New returns the broker for a command that will be started, and the steps that install its
 // filter.
 func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	m := &Broker{policy: allowed, over: make(chan struct{}), askers: map[[2]uint32]int{}, waiting: map[*wait]bool{}}
+	m := &Broker{policy: allowed, over: make(chan struct{}), retrying: make(chan struct{}, maxRetrying),
+		askers: map[[2]uint32]int{}, waiting: map[*wait]bool{}}
 	err := m.pin()
 	if err == nil {
 		m.hand, err = newHandover()
@@ -315,8 +317,7 @@ func (m *Broker) next(c *Call) bool {
 
 // await waits until the last process with the filter is gone, or serving is over for another
 // reason. Then it wakes the goroutine that waits for a call. Before Linux 6.11 the kernel does
-// not report that no call will come, so a signal must. SIGURG is harmless: Go's runtime
-// interrupts its threads with it all the time.
+// not report that no call will come, so a signal must.
 //
 // Meanwhile it polls for all that wait in until.
 func (m *Broker) await() {
@@ -339,8 +340,12 @@ func (m *Broker) await() {
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, t := range threads {
 			tid, _ := strconv.Atoi(t.Name())
-			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG)
+			interrupt(tid)
 		}
 		_, _ = unix.Poll(nil, 1) // a millisecond, without a Go timer
 	}
 }
+
+// interrupt interrupts what a thread of this process waits for in the kernel. SIGURG is
+// harmless: Go's runtime interrupts its threads with it all the time.
+func interrupt(tid int) { _ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG) }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"time"
 
@@ -57,16 +58,32 @@ func (c *Call) answer() {
 	m.busy.Add(-1)
 }
 
-// close can block as long as the command likes, if the command set SO_LINGER and has closed its
-// own copy of a socket. So only one of the calls that were deferred does so at a time.
+// close closes what the call holds. If the command has set SO_LINGER and has closed its own
+// copy of a socket, close(2) waits until all that was sent has arrived, for nobody. A signal
+// ends that. It does not end the transfer.
 func (c *Call) close() {
-	if c.waits {
-		c.broker.retrying.Lock()
-		defer c.broker.retrying.Unlock()
+	if len(c.held) == 0 {
+		return
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tid := unix.Gettid()
+	closed := make(chan struct{})
+	late := time.AfterFunc(patience, func() {
+		for {
+			interrupt(tid)
+			select {
+			case <-closed:
+				return
+			case <-time.After(patience):
+			}
+		}
+	})
 	for _, fd := range c.held {
 		unix.Close(fd)
 	}
+	close(closed)
+	late.Stop()
 }
 
 func (c *Call) respond(a answer) {

@@ -64,7 +64,7 @@ func (m *Broker) connect(c *Call) answer {
 
 // wait retries a call until it has an answer. For Unix sockets the pause doubles from minPause
 // to maxPause. Internet sockets are polled. A pending signal is noticed after maxPause at the
-// latest. Only one call at a time is tried again, since the command can make it block.
+// latest. Few calls at a time are tried again, since the command can make them block: see try.
 func (w *waiter) wait() answer {
 	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
 	late := unix.EINPROGRESS
@@ -81,11 +81,14 @@ func (w *waiter) wait() answer {
 		} else {
 			w.broker.until([]unix.PollFd{{Fd: int32(w.sock.fd), Events: unix.POLLOUT}}, maxPause)
 		}
-		w.broker.retrying.Lock()
-		a := w.attempt()
-		w.broker.retrying.Unlock()
-		if !a.deferred {
-			return a
+		select {
+		case w.broker.retrying <- struct{}{}:
+			a := w.attempt()
+			<-w.broker.retrying
+			if !a.deferred {
+				return a
+			}
+		case <-time.After(maxPause): // all others block
 		}
 		select {
 		case <-w.broker.over:
