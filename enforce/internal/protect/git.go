@@ -109,13 +109,18 @@ func (c *protector) elsewhere(dot string, at policy.Found, top string) string {
 func (c *protector) named(file, prefix string) (string, error) {
 	dir, links, err := c.host.GitDir(file, prefix)
 	c.watchWay(links, err)
+	c.unsure(file, dir, err)
+	return dir, err
+}
+
+// unsure protects what a file of a repository names if it is not known what that is.
+func (c *protector) unsure(file, dir string, err error) {
 	switch {
 	case policy.Unsure(err) && dir != "":
 		c.unknown(dir, err)
 	case policy.Unsure(err):
 		c.unread(file, err)
 	}
-	return dir, err
 }
 
 // around protects what git reads or runs in writable directories of a repository that is not
@@ -229,7 +234,10 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 	}
 	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
 		c.worktree(sub, top)
-		if dot, _, _ := c.host.GitDir(path.Join(sub, "gitdir"), ""); path.Base(dot) == ".git" && c.writable(dot) {
+		back := path.Join(sub, "gitdir")
+		dot, _, err := c.host.GitDir(back, "")
+		c.unsure(back, dot, err)
+		if path.Base(dot) == ".git" && c.writable(dot) {
 			c.configured(sub, dir, path.Dir(dot))
 		}
 	}
