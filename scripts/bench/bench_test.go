@@ -198,6 +198,13 @@ func (b *bench) once(p *program, before ...string) *exec.Cmd {
 	return c
 }
 
+// count counts the system calls of each program.
+func (b *bench) count(ps ...*program) {
+	for _, p := range ps {
+		p.calls = b.calls(p)
+	}
+}
+
 // calls returns how many system calls p makes, counted by strace(1) in a run that is not timed,
 // or "" without strace. Those of Go's scheduler are left out, since their number differs from run
 // to run.
@@ -215,9 +222,6 @@ func (b *bench) calls(p *program) string {
 
 // race times the programs in turn.
 func (b *bench) race(rounds int, ps ...*program) {
-	for _, p := range ps {
-		p.calls = b.calls(p)
-	}
 	for round := range rounds + 3 {
 		for _, i := range rand.Perm(len(ps)) {
 			p := ps[i]

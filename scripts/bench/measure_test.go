@@ -39,6 +39,7 @@ func (b *bench) start() {
 			&program{name: name + " run --exec", argv: []string{other, "run", "--rw", ".", "--exec", "/bin/true"}},
 			&program{name: name + " version", argv: []string{other, "version"}})
 	}
+	b.count(ps...)
 	b.race(b.rounds, ps...)
 	table("Start of `true`", ps, wrap, wait)
 }
@@ -57,6 +58,7 @@ func (b *bench) trees() {
 			{name: "in a git tree of 100,000 files", argv: append(run, "/bin/true"), dir: files},
 			{name: "the same, --deny '**/.env'", argv: append(run, "--deny", "**/.env", "/bin/true"), dir: files},
 		}
+		b.count(ps...)
 		b.race(max(b.rounds/10, 1), ps...)
 		table("Start of `true`: "+filepath.Base(binary), ps, nothing)
 	}
@@ -214,7 +216,7 @@ func (b *bench) memory() {
 	fmt.Print("\nMemory of a running session\n\n| process | kB |\n|---|--:|\n")
 	c := b.command(b.run("sleep", "100")...)
 	defer started(c)()
-	fmt.Printf("| supervisor and keeper, resident | %d |\n", kB(c.Process.Pid, "status", "VmRSS:"))
+	fmt.Printf("| supervisor, resident | %d |\n", kB(c.Process.Pid, "status", "VmRSS:"))
 	k := b.command(b.run("--keep", "sleep", "100")...)
 	defer started(k)()
 	for _, pid := range below(k.Process.Pid) {
