@@ -140,7 +140,7 @@ func openCommand(name string, args ...string) *exec.Cmd {
 
 // openEnv is this process's, with a PATH that is not closed in part: nobody may read that.
 func openEnv() []string {
-	return append(os.Environ(), "PATH="+testkit.SystemPath(os.Getenv("PATH")))
+	return append(os.Environ(), "PATH="+testkit.SystemPath(os.Getenv("PATH"), os.TempDir()))
 }
 
 // screen is what a pseudo-terminal has shown so far.

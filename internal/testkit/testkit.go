@@ -51,11 +51,18 @@ func NeedProgram(t testing.TB, name string) string {
 }
 
 // SystemPath returns PATH without the directories below the home directory of whoever runs the
-// tests. They are closed to commands that have another one, which zsbx would say each time.
-func SystemPath(list string) string {
+// tests, and below others. They are closed to commands that have another home directory, which zsbx
+// would say each time.
+func SystemPath(list string, others ...string) string {
+	tops := slices.Clone(others)
 	home, err := os.UserHomeDir()
+	if err == nil {
+		tops = append(tops, home)
+	}
 	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
-		return err == nil && strings.HasPrefix(filepath.Clean(dir)+"/", filepath.Clean(home)+"/")
+		return slices.ContainsFunc(tops, func(top string) bool {
+			return strings.HasPrefix(filepath.Clean(dir)+"/", filepath.Clean(top)+"/")
+		})
 	})
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
