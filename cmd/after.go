@@ -47,11 +47,11 @@ func (o *runFlags) tellConfig(a *app, plan *enforce.Plan, argv []string) {
 		return
 	}
 	file, st, exists := r.Look(top + "/.git/config")
-	d := plan.Decide(enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite, Path: file, Mode: st.Mode.Type(), Missing: !exists})
-	if hint := plan.Hint(&d); d.Verdict == enforce.Refused && hint.Flags != "" {
+	act := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite, Path: file, Mode: st.Mode.Type(), Missing: !exists}
+	d := plan.Decide(act)
+	if hint := plan.Hint(act, &d); d.Verdict == enforce.Refused && hint.Flags != "" {
 		a.say.warn("git could not change %s: %s", shell.QuotePath(r.Short(file)), d.Reason)
-		a.say.warn("the hint gives up a promise: %s", hint.GivesUp)
-		a.say.hint("%s", hint.Typed(r))
+		a.offer(r, hint)
 	}
 }
 
@@ -79,25 +79,36 @@ func setsConfig(words []string) bool {
 }
 
 // builds reports whether a command is a toolchain's, by its name, or a script or program of the
-// project.
+// project, also one that a shell is to run.
 func builds(r *policy.Resolved, argv []string) bool {
-	file, _, exists := r.Look(argv[0])
-	if strings.Contains(argv[0], "/") && exists && policy.Within(file, r.Dir) {
+	own := func(word string) bool {
+		file, st, exists := r.Look(word)
+		return exists && st.Mode.IsRegular() && policy.Within(file, r.Dir)
+	}
+	if len(argv) > 1 && isShell(argv[0]) && own(argv[1]) {
 		return true
+	}
+	for _, word := range append(shellWords(argv), argv[0]) {
+		if strings.Contains(word, "/") && own(word) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(r.Presets, func(p policy.Named) bool {
 		return strings.HasPrefix(p.Origin.Source, "detected by command ")
 	}) || len(policy.PresetsOf(shellWords(argv))) > 0
 }
 
+func isShell(program string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "fish"}, path.Base(program))
+}
+
 // shellWords returns the words of a line that a shell is given with -c, or nil.
 func shellWords(argv []string) []string {
-	shells := []string{"sh", "bash", "dash", "zsh", "ksh", "fish"}
 	at := slices.IndexFunc(argv, func(arg string) bool { return arg == "-c" || arg == "-ec" || arg == "-lc" })
-	if at < 1 || at+1 >= len(argv) || !slices.Contains(shells, path.Base(argv[0])) {
+	if at < 1 || at+1 >= len(argv) || !isShell(argv[0]) {
 		return nil
 	}
-	return strings.FieldsFunc(argv[at+1], func(r rune) bool { return strings.ContainsRune(" \t\n;&|()", r) })
+	return strings.FieldsFunc(argv[at+1], func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>\"'", r) })
 }
 
 // missingFlags returns flags without which the command probably could not work: --rw . if no flag

@@ -161,7 +161,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
 	}
 	d := plan.Decide(q.act)
-	hint := plan.Hint(&d)
+	hint := plan.Hint(q.act, &d)
 	x.Allowed, x.Reason, x.Origin = d.Verdict != enforce.Refused, d.Reason, d.Origin
 	x.Hint, x.GivesUp = hint.Typed(plan.Policy), hint.GivesUp
 	if d.Secret != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,20 +204,28 @@ func hintUntold(u *sandbox.Untold) string {
 // propose prints what to type so that needs are met, or why nothing is proposed.
 func (a *app) propose(plan *enforce.Plan, needs ...learn.Need) {
 	hint, why := learn.Ask(plan.Policy, needs...)
-	switch {
-	case why != "":
+	if why != "" {
 		a.say.warn("no rule is proposed: %s", why)
-	case hint.GivesUp != "":
+	}
+	a.offer(plan.Policy, hint)
+}
+
+// offer prints a hint, and what it gives up.
+func (a *app) offer(r *policy.Resolved, hint learn.Hint) {
+	if hint.GivesUp != "" {
 		a.say.warn("the hint gives up a promise: %s", hint.GivesUp)
 	}
-	a.say.hints([]string{hint.Typed(plan.Policy)})
+	a.say.hints([]string{hint.Typed(r)})
 }
 
 // tellOwn warns about a file on the command line that a failed command did not see,
 // because its directory was a private one. The command could only say "no such file", and
 // nothing was refused.
 func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
-	for _, arg := range argv[1:] {
+	for _, arg := range append(shellWords(argv), argv[1:]...) {
+		if rest, ok := strings.CutPrefix(arg, "~/"); ok { // in the line of a shell
+			arg = path.Join(plan.Policy.Home, rest)
+		}
 		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
 		if _, err := os.Lstat(arg); err == nil && own != "" {
 			a.say.warn("the command had a %s of its own: %s was not in it", own, shell.Quote(arg))

@@ -64,12 +64,30 @@ func (p *Plan) logged(a *Act) Answer {
 	return out
 }
 
-// Hint returns package learn's rules that would allow what was refused.
-func (p *Plan) Hint(a *Answer) learn.Hint {
-	if hint, _ := learn.Ask(p.Policy, a.Needs...); hint.Flags != "" {
+// Hint returns what would allow a refused act: package learn's rules, and what opens a file that
+// stays protected under them. It is empty if the act would still be refused.
+func (p *Plan) Hint(act Act, a *Answer) learn.Hint {
+	rules, left := learn.Rules(a.Needs, p.Policy)
+	if len(rules) == 0 || len(left) > 0 {
+		return a.Hint
+	}
+	hint, _ := learn.Ask(p.Policy, a.Needs...)
+	var all []*learn.Proposal
+	for i := range rules {
+		all = append(all, &rules[i])
+	}
+	then := p.With(all...)
+	if then == nil {
 		return hint
 	}
-	return a.Hint
+	switch still := then.Decide(act); {
+	case still.Verdict != Refused || still.Needs != nil:
+		return hint
+	case still.Hint.Flags == "":
+		return learn.Hint{}
+	default:
+		return hint.And(still.Hint)
+	}
 }
 
 // With returns the plan with proposed rules added, so that Decide can say whether they would

@@ -45,7 +45,7 @@ func TestRefusalsMacOS(t *testing.T) {
 	got := p.Refusals()
 	for i, flag := range []string{"--ro ~/data/x", "", "", ""} {
 		x := got.List[i]
-		if x.Answer.Verdict != Refused || x.Answer.By != "seatbelt" || x.Answer.Errno != "EPERM" || x.Answer.Reason == "" || p.Hint(&x.Answer).Flags != flag || x.Unknown() {
+		if x.Answer.Verdict != Refused || x.Answer.By != "seatbelt" || x.Answer.Errno != "EPERM" || x.Answer.Reason == "" || p.Hint(x.Act, &x.Answer).Flags != flag || x.Unknown() {
 			t.Errorf("%+v: %+v", x.Act, x.Answer)
 		}
 	}

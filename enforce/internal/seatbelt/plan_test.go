@@ -131,8 +131,8 @@ func TestProtectOnMacOS(t *testing.T) {
 			if is := prof.Allowed(op, file(path)); is != (said.Verdict == enforce.Allowed) {
 				t.Errorf("%s: %s is allowed: %v, and check says %+v", path, op, is, said)
 			}
-			if strings.HasSuffix(path, "/config") && op == "file-write-data" && p.Hint(&said).Flags != "--rw ./.git/config" {
-				t.Errorf("%s: %+v", path, p.Hint(&said))
+			if strings.HasSuffix(path, "/config") && op == "file-write-data" && p.Hint(act, &said).Flags != "--rw ./.git/config" {
+				t.Errorf("%s: %+v", path, p.Hint(act, &said))
 			}
 		}
 	}
