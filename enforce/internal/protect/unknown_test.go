@@ -84,7 +84,9 @@ func fullTree(t *testing.T) string {
 		}
 		write(t, dir+"/config", config)
 	}
-	gitDir(tree+"/.git", "[include]\npath = ../included\n")
+	gitDir(tree+"/.git", "[include]\npath = ../included\n[core]\nhooksPath = tools/hooks\nfsmonitor = tools/monitor --fast\n")
+	write(t, tree+"/tools/hooks/pre-push", "")
+	write(t, tree+"/tools/monitor", "")
 	write(t, tree+"/.git/index", string(index("lib/")))
 	write(t, tree+"/included", "[include]\npath = behind/more\n")
 	write(t, tree+"/real/more", "")
@@ -94,6 +96,8 @@ func fullTree(t *testing.T) string {
 	write(t, tree+"/lib/.git", "gitdir: ../.git/modules/lib\n")
 	write(t, tree+"/.git/worktrees/w/commondir", "../..\n")
 	write(t, tree+"/.git/worktrees/w/config.worktree", "")
+	write(t, tree+"/.git/worktrees/w/gitdir", tree+"/away/.git\n")
+	write(t, tree+"/away/.git", "gitdir: "+tree+"/.git/worktrees/w\n")
 	gitDir(tree+"/near/below/.git", "")
 	write(t, tree+"/near/.zsbx.toml", "")
 	if err := errors.Join(os.Symlink("real", tree+"/behind"), os.Symlink("../../scripts/hook", tree+"/.git/hooks/pre-commit"),
