@@ -164,7 +164,7 @@ func (w *waiter) authorizePath() unix.Errno {
 		return unix.ECONNREFUSED
 	}
 	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
-	if !w.broker.policy.allows(fd, id) && !w.broker.sockets.hasFile(id) {
+	if !w.broker.policy.allows(fd, id) && !w.broker.sockets.hasFile(id) && !w.broker.moved(w.Call, w.sock, fd, &st) {
 		kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
 		if err == nil && listenerOn(fd, kind) == unix.ECONNREFUSED {
 			return unix.ECONNREFUSED // left over from a program that is gone

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -19,6 +21,9 @@ import (
 // microseconds.
 //
 // The file then stays open, since its inode's number could be used again otherwise.
+//
+// Some programs rename or link the file before the socket listens, as supervisord does. Then the
+// path does not lead to it. See moved.
 
 // pinned is the file of a listening socket, opened with O_PATH.
 type pinned struct{ fd, kind int }
@@ -29,8 +34,7 @@ const mostFiles = 512
 
 // findFile makes a socket listen and pins the file that it is bound to. A socket that listens
 // already was noted before, or it is not the session's. If the path does not lead to the file
-// any more, the socket is not noted, and nobody of the session can connect to it. The error is
-// EAGAIN if no more files can be pinned.
+// any more, the socket itself is noted. The error is EAGAIN if no more files can be pinned.
 //
 // Only the socket's own call is made with the caller's rights. It may have given up those that
 // the path needs, and it learns nothing about what the path leads to.
@@ -45,13 +49,16 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 	}
 	r, errno := c.route(path)
 	if errno != 0 {
+		m.sockets.name(s.fd)
 		return orNone(errno)
 	}
 	file, errno := c.walk(r)
 	if errno != 0 {
+		m.sockets.name(s.fd)
 		return orNone(errno)
 	}
 	if fits, err := m.fits(c, s, file); !fits {
+		m.sockets.name(s.fd)
 		return orNone(asErrno(err))
 	}
 	if errno = listenerOn(file, kind); errno != unix.ECONNREFUSED {
@@ -90,6 +97,24 @@ func (m *Broker) fits(c *Call, s socket, file int) (bool, error) {
 		}
 	})
 	return err == nil && own && !others, err
+}
+
+// moved reports whether an open file is that of a socket of the session whose path led elsewhere
+// when it began to listen. No file is pinned for it, so the numbers that the kernel reports must
+// be all there is: those of the file itself, on a file system that gives no two files the same. A
+// socket keeps its file's number in use as long as it lives.
+func (m *Broker) moved(c *Call, s socket, file int, st *unix.Stat_t) bool {
+	var fs unix.Statfs_t
+	err := unix.Fstatfs(file, &fs)
+	if err != nil || fs.Type != unix.EXT4_SUPER_MAGIC && fs.Type != unix.TMPFS_MAGIC || st.Ino > math.MaxUint32 {
+		return false
+	}
+	device, err := c.from.fileSystem(file)
+	if err != nil || st.Dev != unix.Mkdev(device[0], device[1]) {
+		return false
+	}
+	this := kernelFile{uint32(st.Ino), device}
+	return m.sockets.ownsAll(s.fd, func(b *boundSocket) bool { return b.file == this })
 }
 
 // orNone returns EAGAIN for a shortage, and 0 for other errors.

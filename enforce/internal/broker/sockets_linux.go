@@ -12,8 +12,8 @@ import (
 )
 
 // sessionSockets are the session's listening Unix sockets. Those with a path are known by their
-// files, see files_linux.go. Those with an abstract name are known by their cookies. A name is
-// the session's while all sockets that are bound to it are among them.
+// files, see files_linux.go. Those with an abstract name, or whose file was moved, are known by
+// their cookies. A name is the session's while all sockets that are bound to it are among them.
 type sessionSockets struct {
 	mu    sync.Mutex
 	files map[policy.FileID]pinned
@@ -23,7 +23,7 @@ type sessionSockets struct {
 
 const firstSweep = 1024
 
-// name notes a socket with an abstract name. When there are many, it first removes those that
+// name notes a socket by its cookie. When there are many, it first removes those that
 // were closed.
 func (o *sessionSockets) name(fd int) {
 	o.mu.Lock()
@@ -49,12 +49,19 @@ func (o *sessionSockets) name(fd int) {
 // owns reports whether an abstract name is the session's. Each kind of socket has its own names.
 // If the kernel can't be asked, the name is not.
 func (o *sessionSockets) owns(fd, kind int, name string) bool {
+	return o.ownsAll(fd, func(s *boundSocket) bool { return int(s.kind) == kind && string(s.name) == name })
+}
+
+// ownsAll reports whether there are bound sockets of a description, all of them noted.
+func (o *sessionSockets) ownsAll(fd int, are func(*boundSocket) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	found, own := false, true
+	found := false
+	own := true
 	err := boundSockets(fd, func(s *boundSocket) {
-		if int(s.kind) == kind && string(s.name) == name {
-			found, own = true, own && o.named[s.cookie]
+		if are(s) {
+			found = true
+			own = own && o.named[s.cookie]
 		}
 	})
 	return found && own && err == nil
