@@ -191,6 +191,10 @@ func TestJudge(t *testing.T) {
 		{"leaves a record", result{out: all(""), ran: true, status: exited(42), reap: "no"}, left},
 		{"killed", result{ran: true, status: syscall.WaitStatus(syscall.SIGKILL), signal: true}, ended},
 		{"Go's runtime", result{err: "fatal error: newosproc\n\ngoroutine 1:\n", status: exited(2)}, traceback},
+		{"Go's poller", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", status: exited(2)}, noRuntime},
+		{"Go's poller, later", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", ran: true, status: exited(2)}, traceback},
+		{"SIGQUIT at first", result{err: "SIGQUIT: quit\n\ngoroutine 0:\n", status: exited(2), signal: true}, noRuntime},
+		{"SIGQUIT later", result{err: "SIGQUIT: quit\n\ngoroutine 0:\n", ran: true, status: exited(2), signal: true}, traceback},
 	} {
 		if got, why := judge(test.r); got != test.want {
 			t.Errorf("%s: %v (%s), want %v", test.name, got, why, test.want)

@@ -22,6 +22,7 @@ const (
 	saidLost                // ran, and a message says that its status or end was lost
 	ended                   // ended by the signal that was sent
 	missed                  // the call that was to fail was not made
+	noRuntime               // Go's runtime could not start, or was ended by SIGQUIT, before the command began
 	// The rest are bugs of zsbx.
 	traceback // Go's runtime gave up
 	hang
@@ -32,7 +33,7 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"confined", "refused", "unsaid", "gap said", "said lost", "ended", "missed", "TRACEBACK", "HANG", "LOST", "FALSE GAP", "LEFT", "UNCONFINED"}
+var classNames = [classes]string{"confined", "refused", "unsaid", "gap said", "said lost", "ended", "missed", "no runtime", "TRACEBACK", "HANG", "LOST", "FALSE GAP", "LEFT", "UNCONFINED"}
 
 func (c class) String() string { return classNames[c] }
 
@@ -68,6 +69,8 @@ func judge(r result) (class, string) {
 		return left, fmt.Sprint("processes ", r.left)
 	case r.reap != "":
 		return left, r.reap
+	case strings.Contains(r.err, "goroutine ") && r.withoutRuntime():
+		return noRuntime, ""
 	case strings.Contains(r.err, "goroutine "):
 		return traceback, ""
 	case r.ran && complete && code == probeStatus && len(open) > 0:
@@ -88,6 +91,20 @@ func judge(r result) (class, string) {
 		return unsaid, "status " + statusText(r.status)
 	}
 	return refusedRun, ""
+}
+
+// withoutRuntime reports whether nothing ran because Go's runtime got no poller, or
+// because SIGQUIT came before zsbx could take it. The runtime says so itself, and ends with 2.
+func (r *result) withoutRuntime() bool {
+	if r.ran || r.status.ExitStatus() != 2 {
+		return false
+	}
+	for _, fatal := range []string{"netpollinit failed", "eventfd failed", "epollctl failed"} {
+		if strings.Contains(r.err, "fatal error: runtime: "+fatal) {
+			return true
+		}
+	}
+	return r.signal && strings.HasPrefix(r.err, "SIGQUIT: quit\n")
 }
 
 // gapsIn returns the gaps that zsbx named.
