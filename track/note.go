@@ -50,18 +50,17 @@ func noteMark(dir string) string {
 // Note stores a note about a session whose command runs in dir. Call it before the command
 // begins; a second call replaces the note.
 func (s *Session) Note(dir string, text []byte) error {
-	name := filepath.Join(s.in.dir(), noteName(s.record.ID, dir))
-	err := error(nil)
 	if s.note == nil {
-		var fd int
-		fd, err = unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		name := filepath.Join(s.in.dir(), noteName(s.record.ID, dir))
+		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return &os.PathError{Op: "create", Path: name, Err: err}
 		}
 		_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) // without locks nobody takes the note before reap
 		s.note = os.NewFile(uintptr(fd), name)
 	}
-	if err = s.note.Truncate(0); err == nil {
+	err := s.note.Truncate(0)
+	if err == nil {
 		_, err = s.note.WriteAt(text, 0)
 	}
 	if err != nil {
@@ -121,7 +120,8 @@ func (p place) note(name, id string) *Note {
 		return nil
 	}
 	_ = unix.SetNonblock(fd, false) // else Go's runtime adds it to epoll(7), whose limit may be reached
-	n := &Note{ID: id, Temp: p.nofollow, Status: syscall.WaitStatus(syscall.SIGKILL), file: os.NewFile(uintptr(fd), path)}
+	n := &Note{ID: id, Temp: p.nofollow, file: os.NewFile(uintptr(fd), path)}
+	n.Status = syscall.WaitStatus(syscall.SIGKILL)
 	var st unix.Stat_t
 	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
@@ -138,7 +138,8 @@ func (p place) note(name, id string) *Note {
 		return nil
 	}
 	if f, err := p.load(id); err == nil {
-		n.Lives, n.Killed = f.locked, int(f.word.Killed)
+		n.Lives = f.locked
+		n.Killed = int(f.word.Killed)
 		if f.word.Phase == fork.PhaseKept || f.empty() && f.spoke() {
 			n.Status = syscall.WaitStatus(f.word.WaitStatus)
 		}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -19,13 +18,13 @@ import (
 // same directory tells it, and so does Reap.
 
 // noteFormat changes whenever an older reader would misunderstand the rest.
-const noteFormat = 1
+const noteFormat = 2
 
 // note is what a track.Note has, as JSON.
 type note struct {
 	Format   int    `json:"format"`
 	Began    int64  `json:"began"`              // in nanoseconds since 1970
-	Log      string `json:"log,omitempty"`      // the audit log's directory, in hexadecimal; "" for none
+	Log      string `json:"log,omitempty"`      // the audit log's directory, quoted as Go does; "" for none
 	Keep     int    `json:"keep,omitempty"`     // for how many days the log is kept
 	Snapshot text   `json:"snapshot,omitempty"` // nil for a command that was only tracked
 }
@@ -46,7 +45,7 @@ func (c *Command) noteInTime(cmd *fork.Command) {
 	cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
 		n := note{Format: noteFormat, Began: time.Now().UnixNano()}
 		if c.log != nil {
-			n.Log = hex.EncodeToString([]byte(c.log.dir))
+			n.Log = strconv.Quote(c.log.dir)
 			n.Keep, _ = strconv.Atoi(c.log.Keep.Value)
 		}
 		if c.before != nil {
@@ -107,15 +106,7 @@ func tell(n *track.Note, host *policy.Host) *Untold {
 	defer n.Close()
 	u := &Untold{Session: n.ID, Lives: n.Lives}
 	var in note
-	if u.Err = json.Unmarshal(n.Text, &in); u.Err == nil && in.Format != noteFormat {
-		u.Err = fmt.Errorf("format %d, this version of zsbx reads %d", in.Format, noteFormat)
-	}
-	if u.Err == nil && in.Snapshot != nil {
-		var before *enforce.Snapshot
-		if before, u.Err = enforce.LoadSnapshot(in.Snapshot, host); u.Err == nil {
-			u.Changes = before.Changes()
-		}
-	}
+	u.Changes, u.Err = in.read(n.Text, host)
 	if n.Lives {
 		return u
 	}
@@ -126,11 +117,32 @@ func tell(n *track.Note, host *policy.Host) *Untold {
 	return u
 }
 
+// read reads a note, and returns what changed since it was written.
+func (in *note) read(text []byte, host *policy.Host) ([]enforce.Change, error) {
+	if err := json.Unmarshal(text, in); err != nil {
+		return nil, err
+	}
+	if in.Format != noteFormat {
+		return nil, fmt.Errorf("format %d, this version of zsbx reads %d", in.Format, noteFormat)
+	}
+	if in.Snapshot == nil {
+		return nil, nil
+	}
+	before, err := enforce.LoadSnapshot(in.Snapshot, host)
+	if err != nil {
+		return nil, err
+	}
+	return before.Changes(), nil
+}
+
 // endLog writes the session's end to the audit log. A note that a command may have written
 // names no log.
 func (in *note) endLog(n *track.Note) error {
-	dir, err := hex.DecodeString(in.Log)
-	if len(dir) == 0 || err != nil || n.Temp {
+	if in.Log == "" || n.Temp {
+		return nil
+	}
+	dir, err := strconv.Unquote(in.Log)
+	if err != nil {
 		return err
 	}
 	e := &AuditEnd{
@@ -140,7 +152,7 @@ func (in *note) endLog(n *track.Note) error {
 	if n.Status.Signaled() {
 		e.Signal = int(n.Status.Signal())
 	}
-	err = appendLine(string(dir), in.Keep, &AuditLine{Event: "end", Time: time.Now(), Session: n.ID, AuditEnd: e})
+	err = appendLine(dir, in.Keep, &AuditLine{Event: "end", Time: time.Now(), Session: n.ID, AuditEnd: e})
 	if err != nil {
 		return fmt.Errorf("the audit log in %s can't be written: %w", dir, err)
 	}

@@ -158,7 +158,7 @@ func (c *protector) tree(dir string) {
 // project protects the files of a project by name.
 func (c *protector) project(top *policy.Listing) {
 	had, closed := present(c.host, top)
-	c.out.projects = append(c.out.projects, project{top.Dir, had, closed.paths()})
+	c.out.projects = append(c.out.projects, project{top.Dir, had, each(closed, unseen.name)})
 	for _, u := range closed {
 		c.unknown(u.path, u.why)
 	}
@@ -178,18 +178,11 @@ type unseen struct {
 	why  error
 }
 
-type unseens []unseen
-
-func (u unseens) paths() (out []string) {
-	for _, s := range u {
-		out = append(out, s.path)
-	}
-	return out
-}
+func (u unseen) name() string { return u.path }
 
 // present returns the files of a project that exist in a listed directory or below it, and what
 // may be one but can't be looked at.
-func present(host *policy.Host, top *policy.Listing) (out []string, closed unseens) {
+func present(host *policy.Host, top *policy.Listing) (out []string, closed []unseen) {
 	if top.Unread != nil {
 		closed = append(closed, unseen{top.Dir, top.Unread})
 	}

@@ -1,23 +1,21 @@
 package protect
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
+	"strconv"
 
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // This file writes a Snapshot as JSON, so that a later process can tell what changed if this one
-// is killed. Paths may have any bytes: see bytesOf.
+// is killed. Paths may have any bytes, so they are quoted (strconv.Quote).
 
 // savedFormat changes whenever an older reader would misunderstand the rest.
-const savedFormat = 2
+const savedFormat = 3
 
 type saved struct {
 	Format   int            `json:"format"`
@@ -62,23 +60,29 @@ type savedDenial struct {
 // Save returns the snapshot for Load.
 func (s *Snapshot) Save() []byte {
 	a := s.audit
+	quoted := func(all []string) []string { return each(all, strconv.Quote) }
 	out := saved{
-		Format: savedFormat, Mounted: a.Mounted,
-		Near: textsOf(a.Near), Repos: textsOf(a.Repos), Trees: textsOf(a.Trees),
-		Named: textsOf(slices.Sorted(maps.Keys(s.named))), Links: textsOf(slices.Sorted(maps.Keys(s.links))),
+		Format:  savedFormat,
+		Mounted: a.Mounted,
+		Near:    quoted(a.Near),
+		Repos:   quoted(a.Repos),
+		Trees:   quoted(a.Trees),
+		Named:   quoted(slices.Sorted(maps.Keys(s.named))),
+		Links:   quoted(slices.Sorted(maps.Keys(s.links))),
 	}
 	for i, w := range a.Watch {
 		b := s.before[i]
 		out.Watch = append(out.Watch, savedWatch{
-			Path: textOf(w.Path), Kind: w.Kind, Tree: textOf(w.tree), Presence: b.presence, Unlisted: b.unlisted,
-			Dev: b.id.Dev, Ino: b.id.Ino, Sec: b.changed[0], Nsec: b.changed[1], Size: b.size, Entries: textOf(b.entries),
+			Path: strconv.Quote(w.Path), Kind: w.Kind, Tree: strconv.Quote(w.tree), Presence: b.presence, Unlisted: b.unlisted,
+			Dev: b.id.Dev, Ino: b.id.Ino, Sec: b.changed[0], Nsec: b.changed[1], Size: b.size,
+			Entries: strconv.Quote(b.entries),
 		})
 	}
 	for _, p := range a.projects {
-		out.Projects = append(out.Projects, savedProject{textOf(p.dir), textsOf(p.had), textsOf(p.closed)})
+		out.Projects = append(out.Projects, savedProject{strconv.Quote(p.dir), quoted(p.had), quoted(p.closed)})
 	}
 	for _, d := range a.Later {
-		out.Later = append(out.Later, savedDenial{textOf(d.Pattern), d.Glob})
+		out.Later = append(out.Later, savedDenial{strconv.Quote(d.Pattern), d.Glob})
 	}
 	return object.Of(&out)
 }
@@ -92,7 +96,8 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 	if in.Format != savedFormat {
 		return nil, fmt.Errorf("format %d, this version of zsbx reads %d", in.Format, savedFormat)
 	}
-	a := &Audit{Near: bytesOfAll(in.Near), Repos: bytesOfAll(in.Repos), Trees: bytesOfAll(in.Trees), Mounted: in.Mounted}
+	paths := func(texts []string) []string { return each(texts, bytesOf) }
+	a := &Audit{Near: paths(in.Near), Repos: paths(in.Repos), Trees: paths(in.Trees), Mounted: in.Mounted}
 	s := &Snapshot{audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
 	s.host = charged(host, &s.left)
 	for _, w := range in.Watch {
@@ -103,7 +108,7 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 		})
 	}
 	for _, p := range in.Projects {
-		a.projects = append(a.projects, project{bytesOf(p.Dir), bytesOfAll(p.Had), bytesOfAll(p.Closed)})
+		a.projects = append(a.projects, project{bytesOf(p.Dir), paths(p.Had), paths(p.Closed)})
 	}
 	for _, d := range in.Later {
 		a.Later = append(a.Later, policy.DenyPath{Pattern: bytesOf(d.Pattern), Glob: d.Glob})
@@ -111,41 +116,15 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 	return s, nil
 }
 
-// Marks before a text: the text itself, or its bytes in hexadecimal if it is not UTF-8.
-const (
-	plainText = "="
-	hexText   = "%"
-)
-
-// textOf returns any bytes as text, "" for none. bytesOf reverses it.
-func textOf(s string) string {
-	switch {
-	case s == "":
-		return ""
-	case utf8.ValidString(s):
-		return plainText + s
-	}
-	return hexText + hex.EncodeToString([]byte(s))
-}
-
+// bytesOf reverses strconv.Quote.
 func bytesOf(text string) string {
-	if s, ok := strings.CutPrefix(text, plainText); ok {
-		return s
-	}
-	b, _ := hex.DecodeString(strings.TrimPrefix(text, hexText))
-	return string(b)
+	s, _ := strconv.Unquote(text)
+	return s
 }
 
-func textsOf(all []string) (out []string) {
-	for _, s := range all {
-		out = append(out, textOf(s))
-	}
-	return out
-}
-
-func bytesOfAll(texts []string) (out []string) {
-	for _, t := range texts {
-		out = append(out, bytesOf(t))
+func each[T, U any](all []T, f func(T) U) (out []U) {
+	for _, x := range all {
+		out = append(out, f(x))
 	}
 	return out
 }
