@@ -131,7 +131,8 @@ func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error)
 			return r, nil
 		}
 	}
-	if r.objects = h.repoObjects(r); r.objects != "" {
+	r.objects = h.repoObjects(r)
+	if r.objects != "" {
 		return r, nil
 	}
 	return r, fmt.Errorf("%s names %s, %w", dot, r.gitDir, errUnproved)

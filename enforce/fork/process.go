@@ -77,7 +77,8 @@ type Process struct {
 // after Exited and is only about the command itself. If the keeper vanished, Next returns
 // ErrKeeperLost. It returns os.ErrDeadlineExceeded if the keeper should have reported the end
 // long ago, because of Limit or after the command's end. Then the keeper is stopped, or
-// something can't be killed. Only one goroutine at a time may call Next. The other methods may be called meanwhile.
+// something can't be killed. Only one goroutine at a time may call Next. The other methods may be
+// called meanwhile.
 func (p *Process) Next() (Event, error) {
 	switch {
 	case p.ended:

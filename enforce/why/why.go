@@ -195,7 +195,8 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
-	if e.instead = instead(r, &e); e.instead != "" {
+	e.instead = instead(r, &e)
+	if e.instead != "" {
 		e.Reason += "; " + r.Short(e.instead) + " comes next on PATH, and may have run instead"
 	}
 	if x.Unknown() {
@@ -209,8 +210,11 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	for _, x := range group {
 		paths[x.Act.Path] = true
 		e.Count, e.Proved = e.Count+x.Count, e.Proved && x.Proved
-		if e.Left = min(e.Left, x.Left); x.When >= e.When {
-			e.When, e.Process, e.Exit = x.When, x.Process, x.Exit
+		e.Left = min(e.Left, x.Left)
+		if x.When >= e.When {
+			e.When = x.When
+			e.Process = x.Process
+			e.Exit = x.Exit
 		}
 	}
 	e.Paths = len(paths)

@@ -61,14 +61,16 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 		m.sockets.name(s.fd)
 		return orNone(asErrno(err))
 	}
-	if errno = listenerOn(file, kind); errno != unix.ECONNREFUSED {
+	errno = listenerOn(file, kind)
+	if errno != unix.ECONNREFUSED {
 		return orNone(errno)
 	}
 	a := m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
 	if a.errno != 0 {
 		return a.errno
 	}
-	if errno = listenerOn(file, kind); errno != 0 {
+	errno = listenerOn(file, kind)
+	if errno != 0 {
 		return orNone(errno)
 	}
 	return m.sockets.pin(file, kind)

@@ -49,7 +49,8 @@ func (m *Broker) pair(c *Call) answer {
 	defer unix.Close(pair[1])
 	var out [8]byte
 	for i, fd := range pair {
-		if a = m.queue.give(c.id, fd, int(kind&unix.SOCK_CLOEXEC)); a.errno != 0 {
+		a = m.queue.give(c.id, fd, int(kind&unix.SOCK_CLOEXEC))
+		if a.errno != 0 {
 			return a
 		}
 		binary.NativeEndian.PutUint32(out[4*i:], uint32(a.val))

@@ -92,7 +92,8 @@ func (c *protector) include(config, name string) {
 	}
 	dir := c.host.Way(name[:i])
 	c.watchWay(dir.Links, dir.Err)
-	if name = path.Join(dir.Path, base); c.writable(name) {
+	name = path.Join(dir.Path, base)
+	if c.writable(name) {
 		c.add(name, c.within(name))
 	}
 	to := c.host.Way(name)

@@ -207,7 +207,8 @@ func words(line string) []string {
 	quote := func(r rune) bool { return r == '"' || r == '\'' }
 	all := strings.FieldsFunc(line, func(r rune) bool { return quote(r) || strings.ContainsRune(" \t\r\n;|&<>()$`{}=!", r) })
 	for _, part := range strings.FieldsFunc(line, quote) {
-		if part = strings.TrimSpace(part); strings.Contains(part, " ") && strings.Contains(part, "/") {
+		part = strings.TrimSpace(part)
+		if strings.Contains(part, " ") && strings.Contains(part, "/") {
 			all = append(all, part)
 		}
 	}

@@ -1,8 +1,8 @@
 package seccomp
 
 // watched returns the calls that Landlock, mounts or the broker may refuse, besides those that
-// the filter decides about, and the end of a process that failed. Its clauses are for arguments that are always allowed. Calls that
-// nothing refuses are left out: stat(2), access(2), readlink(2), chdir(2).
+// the filter decides about, and the end of a process that failed. Its clauses are for arguments
+// that are always allowed. Calls that nothing refuses are left out: stat(2), access(2), readlink(2), chdir(2).
 func watched() map[string][]clause {
 	all := make(map[string][]clause)
 	for _, name := range []string{"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
