@@ -97,7 +97,14 @@ func (p *Plan) Warnings(argv []string) policy.Errors {
 		add(fmt.Sprintf("%d of %d denied files can be read", p.open, p.denied), "")
 	}
 	add(p.Policy.Spared(!open), "")
-	add(p.Policy.ClosedTo(argv), "")
+	if file, program := p.Policy.ClosedTo(argv); file != "" {
+		hint := learn.Settings(p.Policy, file)
+		text := fmt.Sprintf("%s is closed to %s", shell.QuotePath(p.Policy.Short(file)), program)
+		if hint.GivesUp != "" {
+			text += "; " + hint.GivesUp
+		}
+		add(text, hint.Typed(p.Policy))
+	}
 	add(p.closedPath(), "")
 	if apart := p.Policy.Apart(); apart.Dir != "" {
 		hint, _ := learn.Ask(p.Policy, learn.Need{Path: apart.Dir, Access: apart.Access, Dir: true})

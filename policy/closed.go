@@ -14,12 +14,11 @@ import (
 // Messages about what a run will miss: settings that no preset opens, and places of
 // secrets.
 
-// ClosedTo returns one line about a settings file or a login that exists, that the program
-// of a command line reads, and that is closed to it, with the flag that opens it; "" for none.
-// The program itself would not say why it fails or does without. A file that is denied
-// was closed on purpose and does not count.
-func (r *Resolved) ClosedTo(argv []string) string {
-	program := path.Base(programOf(argv))
+// ClosedTo returns a settings file or a login that exists, that the program of a command line
+// reads, and that is closed to it, and the program; "" for none. The program itself would not say
+// why it fails or does without. A file that is denied was closed on purpose and does not count.
+func (r *Resolved) ClosedTo(argv []string) (file, program string) {
+	program = path.Base(programOf(argv))
 	for _, c := range slices.Concat(r.closed, logins()) {
 		if !slices.ContainsFunc(c.Commands, func(name string) bool { return named(name, program) }) {
 			continue
@@ -27,11 +26,11 @@ func (r *Resolved) ClosedTo(argv []string) string {
 		for _, file := range r.settings(&c) {
 			_, _, exists := r.Look(file)
 			if v := r.Allowed(file, Read); exists && !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-				return fmt.Sprintf("%s is closed to %s: --ro %[1]s", shell.QuotePath(r.Short(file)), program)
+				return file, program
 			}
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // logins returns where command-line programs keep their logins.
@@ -106,5 +105,5 @@ func (r *Resolved) Spared(held bool) string {
 	case !held:
 		return fmt.Sprintf("%s: %s%s: open, since nothing can be hidden here", from, name, more)
 	}
-	return fmt.Sprintf("%s: %s%s: closed; --ro %s opens it", from, name, more, name)
+	return fmt.Sprintf("%s: %s%s: closed, as secrets may be there; only a rule for exactly that place opens it", from, name, more)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // makeMissing makes what the policy asks for. New directories change what it means.
@@ -200,7 +199,7 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 	dir := c.host.Follow(above)
 	to := filepath.Join(dir.Path, base)
 	if err := c.planted(&dir); err != nil {
-		return "", &Error{Code: CodePolicy, Hint: flag + " " + shell.Quote(to), Err: err}
+		return "", &Error{Code: CodePolicy, Err: err} // a hint would have the user write where the link leads
 	}
 	return to, nil
 }

@@ -20,6 +20,17 @@ func Open(r *policy.Resolved, name string, a policy.Access) (h Hint, why string)
 	return Ask(r, NeedOf(r, name, a))
 }
 
+// Settings returns what to type so that a program can read its own settings, also if they hold a
+// login: the user asked for that program, and the hint says so.
+func Settings(r *policy.Resolved, name string) Hint {
+	n := NeedOf(r, name, policy.Read)
+	h := (&Proposal{Need: n}).Hint(r)
+	if r.Secret(n.Path) != "" {
+		h.GivesUp = "it may hold a login"
+	}
+	return h
+}
+
 // NeedOf returns what a command needs to use a path, as it is written on a command line.
 func NeedOf(r *policy.Resolved, name string, a policy.Access) Need {
 	at, st, exists := r.Look(name)
