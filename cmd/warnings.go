@@ -153,9 +153,6 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 		return
 	}
 	a.tellHome(plan, res.Home)
-	if res.Report.Kept {
-		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
-	}
 	if res.Failed {
 		a.tellOwn(plan, argv)
 	}
@@ -182,14 +179,22 @@ func fewChanges(changes []enforce.Change) string {
 	}))
 }
 
-// tellUntold warns about what changed since a command was started whose zsbx was killed.
+// tellUntold warns about what changed since a command was started whose zsbx was killed, or that
+// left processes running.
 func (a *app) tellUntold(u *sandbox.Untold) {
+	told := "the zsbx of session %s was killed before it reported: look at these files, which changed since its command was started " +
+		"and are denied to it or acted upon outside: %s"
+	failed := "the zsbx of session %s was killed before it reported, and what changed can't be told: %v"
+	if u.Kept {
+		told = "look at these files, which changed since the command of the kept session %s was started " +
+			"and are denied to it or acted upon outside: %s"
+		failed = "what changed since the command of the kept session %s was started can't be told: %v"
+	}
 	if u.Err != nil {
-		a.say.warn("the zsbx of session %s was killed before it reported, and what changed can't be told: %v", u.Session, u.Err)
+		a.say.warn(failed, u.Session, u.Err)
 	}
 	if len(u.Changes) > 0 {
-		a.say.warn("the zsbx of session %s was killed before it reported: look at these files, which changed since its command was started "+
-			"and are denied to it or acted upon outside: %s", u.Session, fewChanges(u.Changes))
+		a.say.warn(told, u.Session, fewChanges(u.Changes))
 	}
 }
 

@@ -69,6 +69,16 @@ func (s *Session) Note(dir string, text []byte) error {
 	return err
 }
 
+// LeaveNote replaces the note, and leaves it for other processes to tell.
+func (s *Session) LeaveNote(dir string, text []byte) error {
+	err := s.Note(dir, text)
+	if s.note != nil {
+		_ = s.note.Close()
+		s.note = nil
+	}
+	return err
+}
+
 // Told removes the note, because this process has told all that it says.
 func (s *Session) Told() {
 	if s.note != nil {

@@ -32,6 +32,7 @@ type Command struct {
 	broker   *enforce.Mediator
 	served   chan struct{} // closed when the broker is done
 	before   *enforce.Snapshot
+	note     note      // what was stored for whoever reports if this process is killed
 	reserved sync.Once // reserveThreads was called
 
 	trouble error // with the caller's terminal, reported by Wait
@@ -46,6 +47,7 @@ type Command struct {
 	passed   atomic.Int32 // the last signal that forward passed on
 	reaped   bool         // the session was being killed when the command ended
 	emptied  bool         // the keeper said that nothing is left
+	kept     bool         // processes run on, as Options.Keep allows
 }
 
 // binSh runs scripts that name no interpreter, as execvp(3) does.

@@ -27,6 +27,7 @@ type note struct {
 	Log      string `json:"log,omitempty"`      // the audit log's directory, quoted as Go does; "" for none
 	Keep     int    `json:"keep,omitempty"`     // for how many days the log is kept
 	Snapshot text   `json:"snapshot,omitempty"` // nil for a command that was only tracked
+	Kept     bool   `json:"kept,omitempty"`     // the command ended, and that was reported; processes ran on
 }
 
 // text is JSON: package object writes it as it is.
@@ -51,6 +52,7 @@ func (c *Command) noteInTime(cmd *fork.Command) {
 		if c.before != nil {
 			n.Snapshot = c.before.Save()
 		}
+		c.note = n
 		if err := c.s.Note(c.host.Dir, object.Of(&n)); err != nil {
 			return fmt.Errorf("recording what to report at the end: %w", err)
 		}
@@ -58,12 +60,24 @@ func (c *Command) noteInTime(cmd *fork.Command) {
 	})
 }
 
-// Told says that the Result was reported. Until then another process may have to do so.
-func (c *Command) Told() { c.s.Told() }
+// Told says that the Result was reported. Until then another process may have to do so. What a
+// kept session changes later is left for others to tell.
+func (c *Command) Told() {
+	if !c.kept || c.note.Snapshot == nil {
+		c.s.Told()
+		return
+	}
+	c.note.Kept, c.note.Log = true, "" // the log has its end
+	if err := c.s.LeaveNote(c.host.Dir, object.Of(&c.note)); err != nil {
+		c.warn(Warning{Text: fmt.Sprintf("what the session changes from now on can't be reported: %v", err)})
+	}
+}
 
-// Untold is what a command changed whose own zsbx was killed before it could say so.
+// Untold is what a command changed whose own zsbx was killed before it could say so, or what
+// changed since the command of a kept session was started.
 type Untold struct {
 	Session string
+	Kept    bool             // nothing was killed: what the command itself changed was told
 	Lives   bool             // the session has not ended; the rest is told when it has
 	Changes []enforce.Change // since it was started
 	Err     error            // why the changes can't be told
@@ -107,6 +121,7 @@ func tell(n *track.Note, host *policy.Host) *Untold {
 	u := &Untold{Session: n.ID, Lives: n.Lives}
 	var in note
 	u.Changes, u.Err = in.read(n.Text, host)
+	u.Kept = in.Kept
 	if n.Lives {
 		return u
 	}

@@ -67,6 +67,7 @@ func (c *Command) Wait() (Result, error) {
 		c.deaf() // it may take long
 	}
 	report, closeErr := c.close()
+	c.kept = report.Kept
 	c.deaf()
 	c.answer(false)
 	c.files.Close()
