@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"archive/zip"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,7 +106,7 @@ func makeProxy(t *testing.T, dir, module, version string) {
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(w, string(text))
+		_, err = w.Write(text)
 		return err
 	}))
 	must(all.Close())
