@@ -19,12 +19,13 @@ import (
 const sourceSign = "--sign"
 
 // Sign returns the policy of --sign for the repository of the working directory. It is an error
-// if git's configuration does not say that commits are signed, or if no agent runs.
+// if the user's git configuration does not say that commits are signed, or if no agent runs. The
+// repository's own is a stranger's: it must not decide which agent is opened.
 func Sign(h *Host) (*Policy, error) {
 	s := signing{host: h, from: Origin{Source: sourceSign}, set: map[string]string{}}
 	s.configuration()
 	if s.set["commit.gpgsign"] != "true" && s.set["tag.gpgsign"] != "true" && s.set["user.signingkey"] == "" {
-		return nil, s.fail("git config --global commit.gpgsign true", "git's configuration does not say that commits are signed")
+		return nil, s.fail("git config --global commit.gpgsign true", "your git configuration, without the repository's, does not say that commits are signed")
 	}
 	if s.set["gpg.format"] == "ssh" {
 		return s.ssh()
@@ -43,18 +44,15 @@ func (s *signing) fail(hint, format string, args ...any) error {
 	return &Error{Origin: s.from, Code: CodeRefused, Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// configuration reads the files that git reads, the strongest last. A file that can't be read has
-// no settings here: git says so itself.
+// configuration reads the user's and the system's files that git reads, the strongest last. A file
+// that can't be read has no settings here: git says so itself.
 func (s *signing) configuration() {
 	h := s.host
 	files := []string{"/etc/gitconfig", h.place("${XDG_CONFIG_HOME:-~/.config}/git/config"), h.place("~/.gitconfig")}
 	if global := h.Getenv("GIT_CONFIG_GLOBAL"); global != "" {
 		files = []string{"/etc/gitconfig", global}
 	}
-	repo, err := h.findRepository(path.Clean(h.Dir))
-	if err == nil {
-		files = append(files, path.Join(repo.common, "config"))
-	}
+	repo, _ := h.findRepository(path.Clean(h.Dir)) // for conditions
 	const deepest = 5
 	for _, file := range files {
 		s.read(file, repo.gitDir, deepest)
@@ -132,8 +130,7 @@ func (s *signing) ssh() (*Policy, error) {
 	return p, nil
 }
 
-// notPublic returns why a file is no public key of SSH, or "". The configuration of a repository,
-// a stranger's, may name any file.
+// notPublic returns why a file is no public key of SSH, or "".
 func (s *signing) notPublic(file string) string {
 	text, err := s.host.ReadFile(file)
 	if err != nil {

@@ -105,8 +105,11 @@ func (s *Snapshot) Changes() []Change {
 	for i, w := range s.audit.Watch {
 		was, now := s.before[i], s.state(w)
 		switch {
-		case now == was || now.presence == policy.Absent:
-		case now.presence == policy.Unknown || now.unlisted:
+		case now.presence == policy.Absent:
+		case now.unlisted: // also if it was before: what is in it may have changed
+			out = append(out, s.closed(w.Path))
+		case now == was:
+		case now.presence == policy.Unknown:
 			out = append(out, s.closed(w.Path))
 		case w.Kind == Index:
 			out = append(out, s.newGitlinks(w.Path, w.tree)...)
@@ -181,11 +184,14 @@ type state struct {
 	changed  [2]int64 // status change time, in seconds and nanoseconds
 	size     int64
 	entries  string // of a writable directory
-	unlisted bool   // a writable directory that can't be listed
+	unlisted bool   // a writable directory whose entries are not all known
 }
 
-// maxWatchedEntries is how many entries of a directory are looked at.
-const maxWatchedEntries = 100
+// These limit what is looked at in a directory. Beyond them its entries are not all known.
+const (
+	maxWatchedEntries = 4096
+	maxWatchedContent = 64 << 20 // bytes, of a Content
+)
 
 func (s *Snapshot) state(w Watched) state {
 	now, isDir := stateOf(w.Path)
@@ -198,11 +204,13 @@ func (s *Snapshot) state(w Watched) state {
 		return now
 	}
 	entries, err := s.host.Entries(w.Path, -1)
-	now.unlisted = err != nil
+	now.unlisted = err != nil || len(entries) > maxWatchedEntries
+	all := sha256.New()
 	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
 		in, _ := stateOf(path.Join(w.Path, e.Name()))
-		now.entries += fmt.Sprintln(e.Name(), in)
+		fmt.Fprintln(all, e.Name(), in)
 	}
+	now.entries = string(all.Sum(nil))
 	return now
 }
 
@@ -215,30 +223,40 @@ func (s *Snapshot) content(p string, now state, isDir bool) state {
 	switch {
 	case now.presence != policy.Present:
 	case !isDir:
-		out.entries = s.digest(p)
+		out.entries, _ = s.digest(p)
 	default:
 		entries, err := s.host.Entries(p, -1)
-		out.unlisted = err != nil
+		out.unlisted = err != nil || len(entries) > maxWatchedEntries
+		all := sha256.New()
+		left := maxWatchedContent
 		for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
-			if in := path.Join(p, e.Name()); e.IsDir() {
-				out.entries += fmt.Sprintln(e.Name())
-			} else {
-				out.entries += fmt.Sprintln(e.Name(), s.digest(in))
+			fmt.Fprintln(all, e.Name())
+			if e.IsDir() {
+				continue
 			}
+			if left < 0 {
+				out.unlisted = true
+				break
+			}
+			text, size := s.digest(path.Join(p, e.Name()))
+			fmt.Fprintln(all, text)
+			left -= size
 		}
+		out.entries = string(all.Sum(nil))
 	}
 	return out
 }
 
-// digest describes a file by its mode, where it leads as a link, and its content.
-func (s *Snapshot) digest(p string) string {
+// digest describes a file by its mode, where it leads as a link, and its content. It returns how
+// many bytes it read.
+func (s *Snapshot) digest(p string) (text string, size int) {
 	to := s.host.Way(p)
-	text, err := s.host.ReadFile(to.Path)
+	content, err := s.host.ReadFile(to.Path)
 	if err != nil { // it is too big, or no file
 		now, _ := stateOf(to.Path)
-		return fmt.Sprint(to.Path, now)
+		return fmt.Sprint(to.Path, now), 0
 	}
-	return fmt.Sprint(to.Path, to.Stat.Mode, sha256.Sum256(text))
+	return fmt.Sprint(to.Path, to.Stat.Mode, sha256.Sum256(content)), len(content)
 }
 
 // stateOf returns the state of one path (lstat(2)).

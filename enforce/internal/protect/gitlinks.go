@@ -273,16 +273,19 @@ func (s *Snapshot) strange(dir, tree string) (out []Change) {
 	return out
 }
 
-// entries returns the paths of a directory's entries, at most maxWatchedEntries.
+// maxNamedEntries is how many entries of a directory in a new repository are named.
+const maxNamedEntries = 100
+
+// entries returns the paths of a directory's entries, at most maxNamedEntries.
 func (s *Snapshot) entries(dir string, may func(at policy.Found, p string) bool) (out []string) {
 	in := policy.ListAll(s.host, dir)
 	if in.Unread != nil {
 		may(policy.Found{Err: in.Unread}, dir)
 	}
-	for _, e := range in.All[:min(len(in.All), maxWatchedEntries)] {
+	for _, e := range in.All[:min(len(in.All), maxNamedEntries)] {
 		out = append(out, path.Join(dir, e.Name()))
 	}
-	if len(in.All) > maxWatchedEntries {
+	if len(in.All) > maxNamedEntries {
 		out = append(out, dir)
 	}
 	return out

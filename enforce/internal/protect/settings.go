@@ -238,8 +238,13 @@ func (c *protector) found(name string) string {
 // watchContent watches files and directories that are written anew with the same content.
 func (c *protector) watchContent(paths ...string) {
 	for _, p := range paths {
-		if c.writable(p) {
-			c.watch(Watched{Path: p, Kind: Content})
+		if !c.writable(p) {
+			continue
+		}
+		c.watch(Watched{Path: p, Kind: Content})
+		_, err := c.host.Entries(p, 1)
+		if err != nil && !policy.Missing(err) {
+			c.unknown(p, err)
 		}
 	}
 }
