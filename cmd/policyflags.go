@@ -48,7 +48,7 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
 	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
 	o.put("unix", "net.unix", "allow connecting to the Unix socket `PATH`")
-	fs.BoolVar(&o.from.Sign, "sign", false, "let git sign commits: open the agent's socket and the public keys that git's configuration names")
+	fs.BoolVar(&o.from.Sign, "sign", false, "let git sign commits: open the agent's socket and the public keys that your git configuration names")
 	o.each(fs, "env", "pass on the variable `NAME`, or set NAME=VALUE", o.variable)
 	o.turn("clean-env", "env.mode", "vars", "pass on no variables except those of --env")
 	o.turn("inherit-env", "env.mode", "inherit", "pass on all variables")
