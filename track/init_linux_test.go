@@ -143,7 +143,11 @@ func playHidden(args []string) {
 	if err := c.Run(); err != nil {
 		panic(err)
 	}
-	ls, err := st.List()
+	var ls []Info
+	testkit.Within(testkit.Patience, func() bool { // the command may not have been executed yet
+		ls, err = st.List()
+		return err != nil || len(ls) == 1 && len(ls[0].Procs) > 0
+	})
 	if err != nil || len(ls) != 1 || ls[0].Life != Running || len(ls[0].Procs) == 0 {
 		fmt.Printf("%+v, %v\n", ls, err)
 	}
