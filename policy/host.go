@@ -18,7 +18,8 @@ import (
 )
 
 // Host is the machine as Resolve sees it. This package looks at the machine only through
-// it. ThisHost fills it from the running system; tests fill it from tables.
+// it. ThisHost fills it from the running system; tests fill it from tables. Several goroutines may
+// call ReadDir at once.
 type Host struct {
 	OS      string   // "linux" or "macos"
 	Dir     string   // the command's working directory, absolute and canonical

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -54,10 +55,14 @@ func faulty(host policy.Host, asked func(lookUp) error) *policy.Host {
 type inject struct {
 	at    lookUp
 	errno syscall.Errno
-	asked []lookUp // those that were made
+
+	mu    sync.Mutex // two goroutines search a big tree
+	asked []lookUp   // those that were made
 }
 
 func (i *inject) err(l lookUp) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.asked = append(i.asked, l)
 	if l == i.at {
 		return i.errno
