@@ -22,9 +22,9 @@ const (
 	saidLost                // ran, and a message says that its status or end was lost
 	ended                   // ended by the signal that was sent
 	missed                  // the call that was to fail was not made
-	noRuntime               // Go's runtime could not start, or was ended by SIGQUIT, before the command began
+	noRuntime               // Go's runtime gave up, or was ended by SIGQUIT, before the command began
 	// The rest are bugs of zsbx.
-	traceback // Go's runtime gave up
+	traceback // Go's runtime gave up, or zsbx panicked
 	hang
 	lost       // output or status, without a message
 	falseGap   // a shortage was taken for something that this machine can't do
@@ -69,7 +69,7 @@ func judge(r result) (class, string) {
 		return left, fmt.Sprint("processes ", r.left)
 	case r.reap != "":
 		return left, r.reap
-	case strings.Contains(r.err, "goroutine ") && r.withoutRuntime():
+	case r.withoutRuntime():
 		return noRuntime, ""
 	case strings.Contains(r.err, "goroutine "):
 		return traceback, ""
@@ -93,18 +93,13 @@ func judge(r result) (class, string) {
 	return refusedRun, ""
 }
 
-// withoutRuntime reports whether nothing ran because Go's runtime got no poller, or
-// because SIGQUIT came before zsbx could take it. The runtime says so itself, and ends with 2.
+// withoutRuntime reports whether nothing ran because Go's runtime got no memory, thread or poller,
+// or because SIGQUIT came before zsbx could take it. The runtime says so, and ends with 2.
 func (r *result) withoutRuntime() bool {
 	if r.ran || r.status.ExitStatus() != 2 {
 		return false
 	}
-	for _, fatal := range []string{"netpollinit failed", "eventfd failed", "epollctl failed"} {
-		if strings.Contains(r.err, "fatal error: runtime: "+fatal) {
-			return true
-		}
-	}
-	return r.signal && strings.HasPrefix(r.err, "SIGQUIT: quit\n")
+	return strings.Contains(r.err, "fatal error: ") || r.signal && strings.HasPrefix(r.err, "SIGQUIT: quit\n")
 }
 
 // gapsIn returns the gaps that zsbx named.
