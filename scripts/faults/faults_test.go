@@ -191,6 +191,7 @@ func TestJudge(t *testing.T) {
 		{"leaves a record", result{out: all(""), ran: true, status: exited(42), reap: "no"}, left},
 		{"killed", result{ran: true, status: syscall.WaitStatus(syscall.SIGKILL), signal: true}, ended},
 		{"Go's runtime", result{err: "fatal error: newosproc\n\ngoroutine 1:\n", status: exited(2)}, noRuntime},
+		{"Go's runtime, later", result{err: "runtime: failed to create new OS thread\nfatal error: newosproc\n\ngoroutine 1:\n", ran: true, status: exited(2)}, traceback},
 		{"a panic", result{err: "panic: no\n\ngoroutine 1:\n", status: exited(2)}, traceback},
 		{"Go's poller", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", status: exited(2)}, noRuntime},
 		{"Go's poller, later", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", ran: true, status: exited(2)}, traceback},

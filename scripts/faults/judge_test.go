@@ -94,12 +94,8 @@ func judge(r result) (class, string) {
 }
 
 // withoutRuntime reports whether nothing ran because Go's runtime got no memory, thread or poller,
-// or because SIGQUIT came before zsbx could take it. The runtime says so, and ends with 2. Later
-// only a thread may be missing: the keeper ends the session then, and the next run reports.
+// or because SIGQUIT came before zsbx could take it. The runtime says so, and ends with 2.
 func (r *result) withoutRuntime() bool {
-	if strings.Contains(r.err, "runtime: failed to create new OS thread") {
-		return true
-	}
 	if r.ran || r.status.ExitStatus() != 2 {
 		return false
 	}
