@@ -16,7 +16,7 @@ test: # every test that this machine can run; many of them wait, so more run at 
 	$(GO) run ./scripts/suite -timeout 30m -parallel 6 ./...
 
 race: # the race detector, except for tests that it makes too slow, and those that measure memory
-	CGO_ENABLED=1 $(GO) test -timeout 30m -race -skip 'TestDecodeLimits|TestRelocations|TestKeeperIsSmall' ./internal/... ./policy/... ./enforce/fork ./enforce/internal/... ./enforce/sandbox/... ./track/internal/...
+	CGO_ENABLED=1 $(GO) test -timeout 30m -race -skip 'TestDecodeLimits|TestRelocations|TestKeeperIsSmall' ./internal/... ./policy/... ./enforce/internal/... ./enforce/sandbox/... ./track/internal/...
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -run '^TestSocket' -skip StallTime ./enforce
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -run '^Test(OpenStore|Store|Record|Holder|Encode|Parse|Table|Choose|Names|Find|Strange|Cgroup)' ./track
 
@@ -32,7 +32,7 @@ cross: # compiles everything for every system and machine, tests included
 	./scripts/cross.sh
 
 docs: # man/, completions/, and the tables that are linked
-	$(GO) generate ./policy/internal/tables
+	$(GO) generate ./internal/tables
 	$(GO) run ./scripts/gen
 
 demo: PROGRESS = -v # the first build takes minutes: it names what it compiles

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // What is said after a command that failed. It is not known whether the limits are why, so it is

@@ -12,9 +12,9 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/selftest"
+	"github.com/zsbx/zsbx/internal/guard"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/guard"
-	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // mistakes collects what is wrong with a command line. The values of flags are checked

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/imports"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/imports"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 func newImport(a *app) *cobra.Command {

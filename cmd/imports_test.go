@@ -18,22 +18,22 @@ func TestImports(t *testing.T) {
 		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "track", mod + "cmd"}},
 		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "enforce", mod + "cmd"}},
-		{"policy/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"policy/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"policy/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"enforce/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"policy/shell", rooms()},
-		{"policy/glob", rooms()},
-		{"policy/units", rooms()},
-		{"policy/internal/tables", rooms()},
+		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"internal/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"internal/shell", rooms()},
+		{"internal/glob", rooms()},
+		{"internal/units", rooms()},
+		{"internal/tables", rooms()},
 		{"policy/internal/tree", rooms()},
-		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"enforce/fork")},
+		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "enforce/selftest", mod + "cmd"}},
 		{"enforce/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/selftest", mod + "track", mod + "cmd"}},
 		{"enforce/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/why", mod + "track", mod + "cmd"}},
-		{"track/internal/proc", append(rooms(), mod+"enforce/fork")},
-		{"track/internal/cgroup", append(rooms(), mod+"enforce/fork")},
-		{"track/internal/scan", append(rooms(), mod+"enforce/fork", mod+"track/internal/cgroup")},
+		{"track/internal/proc", append(rooms(), mod+"internal/fork")},
+		{"track/internal/cgroup", append(rooms(), mod+"internal/fork")},
+		{"track/internal/scan", append(rooms(), mod+"internal/fork", mod+"track/internal/cgroup")},
 		// The packages below enforce, from the lowest up, and which of each other they may import.
 		{"enforce/internal/landlock", rooms("policy")},
 		{"enforce/internal/seccomp", rooms("policy")},
@@ -77,11 +77,11 @@ func importsOf(t *testing.T, pkg string, all map[string]bool) {
 
 // rooms returns all packages of this module except those that packages below enforce may import.
 // All may import fork, which starts processes and knows none of them. policy imports
-// policy/shell, which quotes words.
+// internal/shell, which quotes words.
 func rooms(but ...string) []string {
 	const mod = "github.com/zsbx/zsbx/"
 	var out []string
-	for _, p := range []string{"policy", "policy/compose", "enforce", "enforce/sandbox", "enforce/libsystem", "enforce/selftest",
+	for _, p := range []string{"policy", "policy/compose", "enforce", "enforce/sandbox", "internal/libsystem", "enforce/selftest",
 		"enforce/internal/landlock", "enforce/internal/seccomp", "enforce/internal/seatbelt", "enforce/internal/deny",
 		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "enforce/internal/answer", "enforce/internal/watch", "track", "cmd"} {
 		if !slices.Contains(but, p) {

@@ -14,11 +14,11 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
+	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/learn"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // learner is one use of learn or init. from.More is what was accepted.

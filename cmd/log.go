@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 func newLog(a *app) *cobra.Command {

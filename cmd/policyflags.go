@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // policyFlags are the flags that make a policy.

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 type profileFlags struct {

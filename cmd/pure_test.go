@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 func TestPrintable(t *testing.T) {

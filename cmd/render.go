@@ -13,9 +13,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // printPlan prints what will be enforced in one of the formats, and the policy files

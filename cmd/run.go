@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/track"
 )
 

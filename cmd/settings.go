@@ -11,8 +11,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // settingsFile has the user's preferences, below $XDG_CONFIG_HOME. Nothing in it can

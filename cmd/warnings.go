@@ -11,11 +11,11 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/learn"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // acceptor returns what decides whether a command may start although promises can't be

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

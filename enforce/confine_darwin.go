@@ -7,11 +7,11 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
-	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/libsystem"
 )
 
 // confine writes the profile for the command's terminal and session. It needs no broker, since

@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // This file applies a plan to a command. confine turns it into the Steps that the child makes

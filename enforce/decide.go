@@ -11,10 +11,10 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
-	"github.com/zsbx/zsbx/policy/learn"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Act is something that a command may do. The fields say what must be known about it. The

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

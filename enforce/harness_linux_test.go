@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // The exit statuses of an act that did not reach the kernel.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // Probe asks whether this process is in a sandbox, since then it can't get another. Every start

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // This file asks the machine what it can do. Each question is the system call itself, with

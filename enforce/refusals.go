@@ -8,8 +8,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // Refusal is something that a command was refused, with the plan's explanation.

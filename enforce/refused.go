@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // Refused returns this machine's capabilities without the namespace that the kernel or a

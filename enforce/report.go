@@ -10,9 +10,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // report compares what was asked for with the results of the plan's steps, and adds a Gap for

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
-	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/libsystem"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )

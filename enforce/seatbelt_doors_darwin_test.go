@@ -9,7 +9,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

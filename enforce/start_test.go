@@ -2,7 +2,7 @@ package enforce_test
 
 import (
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // confine applies a plan to a command, and answers its calls.

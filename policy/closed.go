@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
-	"github.com/zsbx/zsbx/policy/internal/tables"
-	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // Messages about what a run will miss: settings that no preset opens, and places of

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // Denials. A pattern without wildcards is a path, which need not exist yet: a

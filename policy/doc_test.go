@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // TestPolicyDocs checks docs/policy.md: the files in it are policies, and its

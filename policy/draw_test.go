@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/zsbx/zsbx/policy/units"
+	"github.com/zsbx/zsbx/internal/units"
 )
 
 // Generators of policies. Values are drawn from small sets, so that policies have names and paths

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/glob"
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // environment makes the command's environment from the caller's.

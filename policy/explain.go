@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // Verdict answers whether an access is allowed, and why.

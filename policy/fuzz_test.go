@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // checkDecoded checks what is true for every decoder and every input: the policy is nil if and only

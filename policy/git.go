@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
-	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/internal/shell"
 )
 
 // A repository is where git keeps what belongs to a working tree.

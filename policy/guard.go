@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // guard checks what presets open and want made, after every link is followed. Variables

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy/internal/tree"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // What a policy file can say is one table. Decoding, writing, merging, comparing and

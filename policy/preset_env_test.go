@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // TestPresetEnv checks that no preset asks for variables that scrubbed mode never passes on: that

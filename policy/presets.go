@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 //go:embed presets/*.txt

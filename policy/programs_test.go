@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // TestReplaced: for each variable that a preset sets to a place in the project's own cache, the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // Resolved is a policy for one machine: what the user is shown, and what package enforce

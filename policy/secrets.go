@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/glob"
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // secretPlace is one directory of the table on this machine, with places in it.

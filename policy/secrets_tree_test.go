@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // treeSecrets are files with tokens in directories that presets open for the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/internal/tables"
 )
 
 // Programs do not agree on one place for temporary files. A table lists the variables that

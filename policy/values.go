@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 func hasControl(s string) bool {

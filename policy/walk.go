@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"unicode"
 
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy/internal/tree"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // maxLinks is how many symbolic links the kernel follows in one path

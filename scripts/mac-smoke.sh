@@ -4,7 +4,7 @@
 cd "$(dirname "$0")/.." && z=$PWD/zsbx && go build -o "$z" . || exit 1
 export ZSBX_TEST_REQUIRE=seatbelt
 sw_vers; uname -m; xcode-select -p; ls -d /Library/Developer/CommandLineTools
-go test -count=1 -v ./enforce/libsystem | grep -v '^==='
+go test -count=1 -v ./internal/libsystem | grep -v '^==='
 go test -count=1 -v -run '^TestMac(SelfCheck|AnswersOutside|Operations|LongLiterals|Nested|Errors)$' ./enforce | grep -v '^==='
 "$z" check --self-test; echo "check: $?"
 "$z" run --rw . -- /bin/sh -c 'id -un; pwd -P; ls /dev/fd; echo err >/dev/stderr; mktemp; cat <<X

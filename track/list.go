@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // TestMain lets the test binary be the helper, and commands that try to escape.

@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 

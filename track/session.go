@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )

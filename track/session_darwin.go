@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/libsystem"
 	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )

@@ -19,8 +19,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // auditor writes the audit log of one command. Nil writes nothing.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // The codes of an Error that package policy does not give. They are stable.

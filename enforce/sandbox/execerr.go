@@ -14,10 +14,10 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/program"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // CheckExec returns an error if a command would not start under a plan: it is not found,

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

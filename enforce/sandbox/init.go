@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/track"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/track"
 )
 

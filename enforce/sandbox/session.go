@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
-	"github.com/zsbx/zsbx/policy/units"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/track"
 )
 

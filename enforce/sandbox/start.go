@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/stdio"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // Proof is what Run found out about one promise.

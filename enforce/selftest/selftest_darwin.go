@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/libsystem"
 )
 
 func (s *scene) attack(caps enforce.Caps) ([]Proof, error) {

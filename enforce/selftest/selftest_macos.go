@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // Report is what a command was refused, for people and programs.

@@ -12,8 +12,8 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // resolved is a policy without rules, on a machine with these directories.

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // trustRecord is what the trust store keeps for one project policy.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // Name servers are asked by UDP. A real UDP socket sends to the address that sendmsg(2) finds

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // This file is the lowest layer of the broker: the kernel's queue, one call in, one answer out.

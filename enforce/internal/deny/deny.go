@@ -7,8 +7,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // The limits for denials.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // hit is an existing file or directory that is denied.

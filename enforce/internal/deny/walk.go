@@ -6,8 +6,8 @@ import (
 	"path"
 	"sync"
 
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // walk searches dir for what the globs match, without following links, in any order. In a big

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // ErrChanged says that a path has changed since the policy was resolved. A new start resolves

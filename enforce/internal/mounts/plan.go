@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // zsbx's own files are the policies, the trust store and the records of sessions. By changing

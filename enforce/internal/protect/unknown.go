@@ -8,8 +8,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // A command may close its own directories by chmod(2), and open them in the next run. So what

@@ -2,5 +2,5 @@
 // allows what the policy allows. It closes services through which a command could act outside.
 //
 // The package turns data into text. It has no build tag, and tests evaluate profiles on every
-// system. enforce/fork and enforce/libsystem apply them.
+// system. internal/fork and internal/libsystem apply them.
 package seatbelt

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 

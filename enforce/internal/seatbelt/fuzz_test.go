@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // nasty returns texts that broke profiles, or could.

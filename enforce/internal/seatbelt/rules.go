@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // own returns the origin of rules that no policy asked for.

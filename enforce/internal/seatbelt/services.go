@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 

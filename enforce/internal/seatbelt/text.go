@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/internal/fingerprint"
 )
 
 // TestTrackProfile: the profile of commands that are only tracked gives the same answers as a

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // FilterSpecAllow is SECCOMP_FILTER_FLAG_SPEC_ALLOW. Without it, kernels before 5.16 turn on a

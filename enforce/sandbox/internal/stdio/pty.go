@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
+	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/terminal"
 )
 

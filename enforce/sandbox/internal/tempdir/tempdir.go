@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/internal/libsystem"
 	"github.com/zsbx/zsbx/policy"
 )
 

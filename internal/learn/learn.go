@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Need is something that a command was refused.

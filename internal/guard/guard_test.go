@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/guard"
 )
 
 const catastrophic = "catastrophic"

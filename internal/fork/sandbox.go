@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/internal/fingerprint"
 )
 
 // Sandbox is a Seatbelt profile for a command to run under; macOS only. A process can only

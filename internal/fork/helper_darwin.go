@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/libsystem"
 )
 
 // The helper's descriptors besides 0, 1 and 2.

@@ -42,7 +42,7 @@ func TestGenerated(t *testing.T) {
 		}
 	}
 	if have, _ := os.ReadFile("tables_gen.go"); !bytes.Equal(have, made) {
-		t.Error("tables_gen.go is not made of the text: go generate ./policy/internal/tables")
+		t.Error("tables_gen.go is not made of the text: go generate ./internal/tables")
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale/hujson"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/guard"
 )
 
 // keyFile says what becomes of each key.

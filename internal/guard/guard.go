@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/tables"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // refuse returns the error for a command line, with what to type if the user means it.

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // TestFollowed draws trees and acts, and follows each hint: the act is then allowed, and the rule

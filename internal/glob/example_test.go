@@ -3,7 +3,7 @@ package glob_test
 import (
 	"fmt"
 
-	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 func ExampleGlob() {

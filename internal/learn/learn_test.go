@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 const (

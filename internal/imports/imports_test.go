@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/imports"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/imports"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -1,6 +1,6 @@
 package fingerprint
 
-import "github.com/zsbx/zsbx/enforce/libsystem"
+import "github.com/zsbx/zsbx/internal/libsystem"
 
 // Ask asks the kernel whether process pid is in a sandbox and, if it is, whether it may look up
 // the session's two names. The answers are those of libsystem.SandboxCheck.
