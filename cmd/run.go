@@ -62,6 +62,8 @@ const defaultKillAfter = 5 * time.Second
 
 // run reads the flags, runs the command, and reports how that went.
 func (o *runFlags) run(a *app, argv []string) error {
+	words := &patient{w: a.say.w}
+	a.say.w = words
 	c, err := o.compose("", argv, o.check(a, argv))
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	opts.Accept, opts.Warn, opts.Job = o.acceptor(a), a.warning, true
 	switch {
 	case o.dryRun:
-		return a.printPlan(c, opts, argv, "text")
+		return errors.Join(a.printPlan(c, opts, argv, "text"), words.unsaid())
 	case o.opts.InPlace:
 		o.warnOfLate(a, argv)
 		return a.forShell(sandbox.Exec(c.Policy, opts), argv)
@@ -87,8 +89,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return a.forShell(err, argv)
 	}
-	words := &patient{w: a.say.w}
-	a.say.w = words
+	words.started()
 	res, err := command.Wait()
 	if res.Report.Kept {
 		a.left = command

@@ -105,37 +105,67 @@ func (v *voice) report(err error) (out sandbox.Outcome) {
 	return out
 }
 
-// wordTime is how long zsbx tries to write one message once the command was started.
+// wordTime is how long zsbx tries to write one message, if it is to run a command.
 const wordTime = time.Second
 
-// patient gives up a write after wordTime, and all that follow: the terminal may be
-// stopped, or nobody may read the pipe. It ignores SIGTTOU, so that zsbx is not stopped
-// for writing while another job has the terminal.
+// patient gives up a write after wordTime, and what follows until that write is done: the
+// terminal may be stopped, or nobody may read the pipe.
 type patient struct {
-	w     io.Writer
-	mu    sync.Mutex
-	stuck bool
-	lost  error // why something was not said
+	w       io.Writer
+	mu      sync.Mutex
+	ran     bool       // see started
+	writing chan error // what the write that is not done will return, or nil
+	lost    error      // why something was not said
+}
+
+// started says that the command runs. From now on SIGTTOU is ignored, so that zsbx is not stopped
+// for writing while another job has the terminal. The command must not inherit that.
+func (p *patient) started() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ran = true
 }
 
 func (p *patient) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stuck {
-		return 0, p.lost
+	if p.ran {
+		signal.Ignore(syscall.SIGTTOU)
 	}
-	signal.Ignore(syscall.SIGTTOU)
+	if !p.done(wordTime / 100) {
+		return 0, p.giveUp()
+	}
 	said := make(chan error, 1)
 	words := append([]byte(nil), b...)
 	go func() { said <- writeAll(p.w, words) }()
-	select {
-	case err := <-said:
-		p.lost = cmp.Or(p.lost, err)
-		return len(b), err
-	case <-time.After(wordTime):
-		p.stuck, p.lost = true, cmp.Or(p.lost, os.ErrDeadlineExceeded)
-		return 0, p.lost
+	p.writing = said
+	const parts = 10 // while zsbx is stopped, only one of them passes
+	for range parts {
+		if p.done(wordTime / parts) {
+			return len(b), p.lost
+		}
 	}
+	return 0, p.giveUp()
+}
+
+// done waits until nothing is being written any more, for at most d.
+func (p *patient) done(d time.Duration) bool {
+	if p.writing == nil {
+		return true
+	}
+	select {
+	case err := <-p.writing:
+		p.writing = nil
+		p.lost = cmp.Or(p.lost, err)
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+func (p *patient) giveUp() error {
+	p.lost = cmp.Or(p.lost, os.ErrDeadlineExceeded)
+	return p.lost
 }
 
 // writeAll waits for the reader even if the command, which shares the open file, has set
