@@ -2,6 +2,7 @@ package fork
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -23,6 +24,7 @@ var shortages = map[syscall.Errno]Shortage{
 	syscall.ENOSPC:       {"room on the disk: df -h, df -i", "df -h"},
 	syscall.EDQUOT:       {"the user's disk quota: quota -s", "quota -s"},
 	syscall.ETOOMANYREFS: {"descriptors in flight (unix(7)): the user's processes, perhaps a kept session's, have sent more than ulimit -n allows", "zsbx ps"},
+	syscall.EFBIG:        {"the size that a file may have: ulimit -f", "ulimit -f unlimited"},
 	syscall.EINTR:        {"time between two signals", ""},
 }
 
@@ -36,7 +38,20 @@ func ShortageOf(err error) *Shortage {
 	if _, step := errors.AsType[*StepError](err); step && errno == syscall.ENOSPC {
 		s = Shortage{"namespaces or mounts: sysctl user fs.mount-max", "sysctl user fs.mount-max"}
 	}
+	if errno == syscall.EFBIG && os.Geteuid() != 0 {
+		s = fileSize(s)
+	}
 	return &s
+}
+
+// fileSize says how far an ordinary user can raise the limit.
+func fileSize(s Shortage) Shortage {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil || limit.Cur < limit.Max {
+		s.Hint = "ulimit -S -f $(ulimit -H -f)"
+		return s
+	}
+	return Shortage{s.What + ", which only root can raise", "ulimit -H -f"}
 }
 
 // interruptions is how often an interrupted system call is repeated. More than a few in a row

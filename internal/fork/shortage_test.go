@@ -18,6 +18,7 @@ func TestShortageOf(t *testing.T) {
 		syscall.EAGAIN: "ulimit -u",
 		syscall.ENOSPC: "df -h",
 		syscall.EDQUOT: "quota",
+		syscall.EFBIG:  "ulimit -f",
 		syscall.EINTR:  "signals",
 		fmt.Errorf("recording: %w", &os.PathError{Op: "write", Err: syscall.ENOBUFS}): "sockets",
 		&StepError{Stage: "before", Name: "unshare(2)", Errno: syscall.ENOSPC}:        "sysctl user",
