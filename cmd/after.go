@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"

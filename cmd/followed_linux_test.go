@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 )
 
 // followable are acts that zsbx refuses. check has the question about the act, if check has one;

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -15,35 +15,35 @@ func TestImports(t *testing.T) {
 		pkg     string
 		foreign []string
 	}{
-		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "track", mod + "cmd"}},
-		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "enforce", mod + "cmd"}},
-		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"internal/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "internal/enforce", mod + "track", mod + "cmd"}},
+		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "track", mod + "cmd"}},
+		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "internal/enforce", mod + "cmd"}},
+		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
+		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
+		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
+		{"internal/fork", []string{mod + "policy", mod + "internal/enforce", mod + "track", mod + "cmd"}},
 		{"internal/shell", rooms()},
 		{"internal/glob", rooms()},
 		{"internal/units", rooms()},
 		{"internal/tables", rooms()},
 		{"policy/internal/tree", rooms()},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
-		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "enforce/selftest", mod + "cmd"}},
-		{"enforce/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/selftest", mod + "track", mod + "cmd"}},
-		{"enforce/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/why", mod + "track", mod + "cmd"}},
+		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
+		{"internal/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "internal/selftest", mod + "track", mod + "cmd"}},
+		{"internal/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "internal/why", mod + "track", mod + "cmd"}},
 		{"track/internal/proc", append(rooms(), mod+"internal/fork")},
 		{"track/internal/cgroup", append(rooms(), mod+"internal/fork")},
 		{"track/internal/scan", append(rooms(), mod+"internal/fork", mod+"track/internal/cgroup")},
 		// The packages below enforce, from the lowest up, and which of each other they may import.
-		{"enforce/internal/landlock", rooms("policy")},
-		{"enforce/internal/seccomp", rooms("policy")},
-		{"enforce/internal/seatbelt", rooms("policy")},
-		{"enforce/internal/deny", rooms("policy")},
-		{"enforce/internal/mounts", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny")},
-		{"enforce/internal/protect", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts")},
-		{"enforce/internal/broker", rooms("policy", "enforce/internal/seccomp")},
-		{"enforce/internal/answer", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts", "enforce/internal/seccomp", "enforce/internal/broker")},
-		{"enforce/internal/watch", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts", "enforce/internal/seccomp", "enforce/internal/broker", "enforce/internal/answer")},
+		{"internal/enforce/landlock", rooms("policy")},
+		{"internal/enforce/seccomp", rooms("policy")},
+		{"internal/enforce/seatbelt", rooms("policy")},
+		{"internal/enforce/deny", rooms("policy")},
+		{"internal/enforce/mounts", rooms("policy", "internal/enforce/landlock", "internal/enforce/deny")},
+		{"internal/enforce/protect", rooms("policy", "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts")},
+		{"internal/enforce/broker", rooms("policy", "internal/enforce/seccomp")},
+		{"internal/enforce/answer", rooms("policy", "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker")},
+		{"internal/enforce/watch", rooms("policy", "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker", "internal/enforce/answer")},
 	} {
 		deps := map[string]bool{}
 		importsOf(t, mod+c.pkg, deps)
@@ -81,9 +81,9 @@ func importsOf(t *testing.T, pkg string, all map[string]bool) {
 func rooms(but ...string) []string {
 	const mod = "github.com/zsbx/zsbx/"
 	var out []string
-	for _, p := range []string{"policy", "policy/compose", "enforce", "enforce/sandbox", "internal/libsystem", "enforce/selftest",
-		"enforce/internal/landlock", "enforce/internal/seccomp", "enforce/internal/seatbelt", "enforce/internal/deny",
-		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "enforce/internal/answer", "enforce/internal/watch", "track", "cmd"} {
+	for _, p := range []string{"policy", "policy/compose", "internal/enforce", "enforce/sandbox", "internal/libsystem", "internal/selftest",
+		"internal/enforce/landlock", "internal/enforce/seccomp", "internal/enforce/seatbelt", "internal/enforce/deny",
+		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/watch", "track", "cmd"} {
 		if !slices.Contains(but, p) {
 			out = append(out, mod+p)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/enforce/why"
+	"github.com/zsbx/zsbx/internal/why"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )

@@ -17,11 +17,11 @@ import (
 func TestLookUps(t *testing.T) {
 	bare := []string{"Lstat", "ReadDir"}
 	allowed := []string{
-		"policy/look.go", "policy/walk.go", "policy/detect.go", "policy/host.go", "enforce/noted.go", "enforce/internal/protect/gitlinks.go",
+		"policy/look.go", "policy/walk.go", "policy/detect.go", "policy/host.go", "internal/enforce/noted.go", "internal/enforce/protect/gitlinks.go",
 	}
 	errs := []string{"RealPath", "Trail", "Entries", "ReadFile", "GitDir", "Readlink"}
-	strict := []string{"enforce/internal/protect", "enforce/internal/deny"}
-	for _, room := range []string{"policy", "enforce"} {
+	strict := []string{"internal/enforce/protect", "internal/enforce/deny"}
+	for _, room := range []string{"policy", "internal/enforce"} {
 		err := filepath.WalkDir("../"+room, func(file string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 				return err

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/libsystem"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 )

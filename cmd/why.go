@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/enforce/why"
+	"github.com/zsbx/zsbx/internal/why"
 )
 
 func newWhy(a *app) *cobra.Command {

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/internal/shell"

@@ -11,7 +11,7 @@
 //	result, err := sandbox.Run(ctx, p, sandbox.Options{Args: []string{"make"}, Stdout: os.Stdout})
 //
 // Nothing is printed here and nothing exits: warnings go to Options.Warn, and
-// errors have types. What the kernel can't enforce is an *enforce.GapError, unless
+// errors have types. What the kernel can't enforce is an *GapError, unless
 // it was accepted by name; no command starts with less than was asked for.
 //
 // It is for Linux and macOS, but has never run on a Mac. Package policy/compose composes

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // Error is an error with more for the user than a message. The hint is flags of zsbx run,
-// or a command line. Other errors are *enforce.GapError, policy.Errors, *LimitError and
+// or a command line. Other errors are *GapError, policy.Errors, *LimitError and
 // *OutputError.
 type Error = policy.Error
 
@@ -93,3 +94,9 @@ func (e *OutputError) Error() string {
 }
 
 func (e *OutputError) Unwrap() error { return e.Err }
+
+// GapError says which promises of a policy this machine can't keep.
+type GapError = enforce.GapError
+
+// Gap is a promise that can't be kept on this machine.
+type Gap = enforce.Gap

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 )
 
 // homeWrites lists what the command wrote into a private home: directories, which end in

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 )
 
 // TestAcceptGaps is the table of what is accepted by name, asked about and refused.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"

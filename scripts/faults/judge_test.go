@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/enforce"
 )
 
 // class is the outcome of a case.

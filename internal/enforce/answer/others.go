@@ -1,0 +1,98 @@
+package answer
+
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// connect answers for connect(2) to a Unix socket by path, to an abstract one of another
+// session, or to a TCP port. By path it can't distinguish the session's sockets from others.
+func (w *World) connect(a *Act) Answer {
+	mediates := w.Broker.Mediates()
+	switch {
+	case a.Path != "":
+		if ans, hidden := w.hidden(a, a.Path); hidden {
+			return ans
+		}
+		if !mediates {
+			return w.need(a.Path, landlock.FSResolveUnix)
+		}
+		for i := range w.Broker.Net.Unix {
+			if w.Broker.Net.Unix[i].Covers(a.Path) {
+				return allowed()
+			}
+		}
+		return refused(Broker, "EACCES", a.Path)
+	case a.Name != "" && mediates:
+		return refused(Broker, "ECONNREFUSED", "")
+	case a.Name != "" && w.scoped(landlock.ScopeAbstractUnix):
+		return refused(Landlock, "EPERM", "")
+	case a.Name != "":
+		return allowed()
+	}
+	ans := w.port(a.Port, landlock.NetConnectTCP)
+	if ans.By != Seccomp && mediates && w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, a.Port) {
+		return refused(Broker, "EACCES", "")
+	}
+	return ans
+}
+
+// port answers for a TCP port. The filter must first allow the socket.
+func (w *World) port(port uint16, right uint64) Answer {
+	ans := w.call(&Act{Op: Call, Name: "socket", Args: [6]uint64{seccomp.AfInet, seccomp.SockStream, 0}})
+	switch {
+	case ans.Verdict == Refused:
+		return ans
+	case w.Landlock != nil && w.Landlock.HandledNet&right != 0 && w.ports[port]&right == 0:
+		return refused(Landlock, "EACCES", "")
+	}
+	return allowed()
+}
+
+// process answers for signals and ptrace(2).
+func (w *World) process(a *Act) Answer {
+	switch {
+	case a.Op == Signal && w.Broker != nil && w.Broker.Signals == seccomp.SignalsAll:
+		return refused(Broker, "EPERM", "")
+	case a.Op == Trace && w.Landlock != nil, a.Op == Signal && w.scoped(landlock.ScopeSignal):
+		return refused(Landlock, "EPERM", "")
+	}
+	return allowed()
+}
+
+func (w *World) scoped(scope uint64) bool {
+	return w.Landlock != nil && w.Landlock.Scoped&scope != 0
+}
+
+// call answers for a system call as the filter does.
+func (w *World) call(a *Act) Answer {
+	if w.Filter == nil {
+		return allowed()
+	}
+	switch got := w.Filter.Answer(a.Name, a.Args); got {
+	case "allowed", "success, without effect":
+		return allowed()
+	case "decided by the broker":
+		if a.Name == "socketpair" {
+			return allowed()
+		}
+		return Answer{Verdict: Undecided, By: Broker}
+	default:
+		return w.RefusedCall(a.Name, got)
+	}
+}
+
+// RefusedCall returns the answer for a system call that a rule of the filter refuses with
+// errno. The filter or the broker may give that answer.
+func (w *World) RefusedCall(name, errno string) Answer {
+	ans := refused(Seccomp, errno, "")
+	for _, d := range w.Filter.Decisions() {
+		if slices.Contains(d.Calls, name) {
+			ans.Why = d.Why
+		}
+	}
+	return ans
+}

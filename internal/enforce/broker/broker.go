@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Policy says how the broker answers a command's calls where the kernel can't decide. See
+// docs/linux.md.
+type Policy struct {
+	Net   policy.ResolvedNet
+	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for policy.NetPorts
+
+	Peers   bool               // the broker answers connect(2) and listen(2)
+	Signals seccomp.SignalMode // which signals the broker answers
+
+	// Capabilities are those that the command may have (capabilities(7)). The broker uses no
+	// others when it acts for the command.
+	Capabilities uint64
+}
+
+// Mediates reports whether the broker decides about the peers of sockets.
+func (m *Policy) Mediates() bool { return m != nil && m.Peers }
+
+// unixAddress returns the path or the abstract name in an AF_UNIX address, as the kernel reads
+// it (unix(7)). A path ends at the first NUL byte or at the end of the address. An abstract
+// name is all of the address, including its leading NUL byte. Both results are "" for other
+// families and for an address without a name.
+func unixAddress(b []byte) (path, abstract string) {
+	switch {
+	case len(b) < 3 || binary.NativeEndian.Uint16(b) != seccomp.AfUnix:
+		return "", ""
+	case b[2] == 0:
+		return "", string(b[2:])
+	}
+	name, _, _ := bytes.Cut(b[2:], []byte{0})
+	return string(name), ""
+}
+
+// internetAddress parses an AF_INET or AF_INET6 address. If the address has a scope, the result
+// has a zone.
+func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
+	var a netip.Addr
+	switch {
+	case len(b) >= 16 && binary.NativeEndian.Uint16(b) == seccomp.AfInet:
+		a, ok = netip.AddrFromSlice(b[4:8])
+	case len(b) >= 28 && binary.NativeEndian.Uint16(b) == seccomp.AfInet6:
+		if a, ok = netip.AddrFromSlice(b[8:24]); binary.NativeEndian.Uint32(b[24:]) != 0 {
+			a = a.WithZone("scope")
+		}
+	default:
+		return to, false
+	}
+	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(b[2:])), ok
+}
+
+// mayConnect reports whether an internet socket may be connected to an address. AF_UNSPEC ends
+// a connection.
+func (m *Policy) mayConnect(b []byte) bool {
+	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
+	return m.Net.Mode == policy.NetPorts && ends || m.mayUse(b, m.Net.ConnectTCP) || m.mayAsk(b)
+}
+
+// mayUse reports whether the network mode allows an address. With policy.NetPorts its port must
+// be listed.
+func (m *Policy) mayUse(b []byte, listed []policy.Port) bool {
+	to, ok := internetAddress(b)
+	return m.Net.Mode == policy.NetOpen || m.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
+}
+
+// mayAsk reports whether an address belongs to a name server that may be asked.
+func (m *Policy) mayAsk(b []byte) bool {
+	const domain = 53
+	to, ok := internetAddress(b)
+	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
+}
+
+// String describes the mediation in a plan, for people.
+func (m *Policy) String() string {
+	allowed := "none outside"
+	if n := len(m.Net.Unix); n > 0 {
+		allowed = fmt.Sprintf("%d outside allowed", n)
+	}
+	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
+		allowed + "; Unix datagram sockets only as pairs"
+}
+
+// NameServers returns the servers in resolv.conf(5) that glibc asks, which are the first three.
+// It leaves out addresses with a scope.
+func NameServers(host *policy.Host) []netip.Addr {
+	if host == nil {
+		return nil
+	}
+	const most = 3
+	var out []netip.Addr
+	text, _ := host.ReadFile("/etc/resolv.conf")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "nameserver" || len(out) == most {
+			continue
+		}
+		if a, err := netip.ParseAddr(f[1]); err == nil && a.Zone() == "" {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}

@@ -1,0 +1,351 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Broker answers the calls that a filter hands over for one command and all its descendants. It
+// owns the kernel's queue of these calls.
+//
+// Calls wait until the broker serves them. They fail with ENOSYS once it is closed or its
+// process has ended.
+//
+// One goroutine leads: it takes calls from the queue and answers them. When a call takes longer
+// than patience, another goroutine takes the lead, and the first one ends with its call. So a
+// slow call, or one that the command keeps from ending, delays only its caller.
+//
+// A goroutine that blocks needs a thread, and Go's runtime ends a program that gets none. So at
+// most maxBlocked block at a time. Those that wait for a descriptor block none: see until.
+type Broker struct {
+	policy *Policy
+	pins   []*os.File // see pin
+	hand   *handover  // receives the queue
+	queue  queue
+
+	// Watch, if set, sees each call first. It either answers the call and returns nil, or
+	// leaves the call to the broker and returns a function that the broker calls if it refuses.
+	Watch func(c *Call) (refused func(unix.Errno))
+
+	self    identity // of this process's threads
+	session session  // the processes that may be signalled
+	sockets sessionSockets
+
+	busy    atomic.Int32 // calls that are being answered
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	askers  map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
+	blocked int               // goroutines that lead, or answer a call and may block
+	vacant  bool              // nobody leads, because maxBlocked was reached
+	waiting map[*wait]bool    // for await
+
+	retrying chan struct{} // has one value for each deferred call that is being tried again
+
+	received, begun sync.Once // the queue was received, or given up; serving began, or never will
+
+	over    chan struct{} // closed when serving is over
+	stop    [2]int        // a pipe that wakes await; its writing end is closed when serving is over
+	failure error         // why serving ended
+
+	receiving atomic.Int32 // how many goroutines wait for a call or are about to: at most one
+}
+
+// Limits for calls that are being answered.
+const (
+	patience = 5 * time.Millisecond // how long one may delay others
+	maxBusy  = 256                  // how many at a time, since each has open descriptors
+
+	maxBlocked  = 5           // how many goroutines may block in one, or lead
+	maxDelay    = time.Second // how long a call waits for one of them
+	maxRetrying = 3           // how many deferred calls are tried again at a time
+)
+
+// Threads is how many threads Serve needs at most: maxBlocked, those of serve and of await,
+// and those of deferred calls.
+const Threads = maxBlocked + 2 + maxRetrying
+
+var (
+	errNoQueue  = errors.New("there is no queue of socket calls") // the command was not started
+	errNoAnswer = errors.New("the kernel rejects the answers to socket calls")
+	errIdentity = errors.New("a thread did not get its own credentials back")
+)
+
+// New returns the broker for a command that will be started, and the steps that install its
+// filter.
+func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
+	m := &Broker{policy: allowed, over: make(chan struct{}), retrying: make(chan struct{}, maxRetrying),
+		askers: map[[2]uint32]int{}, waiting: map[*wait]bool{}}
+	err := m.pin()
+	if err == nil {
+		m.hand, err = newHandover()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, m.hand.steps(mem, filter), nil
+}
+
+// pin keeps the inodes of allowed sockets. Otherwise one that is removed could leave its number
+// to a socket of another program. What has changed since is taken out of the policy.
+func (m *Broker) pin() error {
+	if len(m.policy.Net.Unix) == 0 {
+		return nil
+	}
+	p := *m.policy
+	p.Net.Unix = nil
+	for _, s := range m.policy.Net.Unix {
+		if !s.Mode.IsDir() { // sockets in a directory are allowed by path
+			var st unix.Stat_t
+			f, err := os.OpenFile(s.Path, unix.O_PATH|unix.O_NOFOLLOW, 0)
+			if fork.ShortageOf(err) != nil {
+				return fmt.Errorf("an allowed socket: %w", err)
+			}
+			if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || s.ID != (policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
+				continue
+			}
+			m.pins = append(m.pins, f)
+		}
+		p.Net.Unix = append(p.Net.Unix, s)
+	}
+	m.policy = &p
+	return nil
+}
+
+// Attach tells the broker when the command's process exists. With atOnce the broker serves from
+// the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
+func (m *Broker) Attach(c *fork.Command, atOnce bool) {
+	forked := func() {
+		if m.hand.forked(); atOnce {
+			go func() { _ = m.Serve() }() // returns if no command was started
+		}
+	}
+	c.Commit = append(c.Commit, func(p *fork.Process) error {
+		m.mu.Lock()
+		m.session.top = p.KeeperPid
+		m.mu.Unlock()
+		forked()
+		return nil
+	})
+	c.Cleanup = append(c.Cleanup, forked)
+	// The keeper closes its copy, since only this process receives the queue.
+	c.Before = append(c.Before, fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(m.hand.parent)}})
+}
+
+// Queue receives the queue of a command that was started and returns its descriptor. While that
+// is not readable there is nothing to serve. Queue returns -1 if there is no queue or it was
+// received before.
+func (m *Broker) Queue() int {
+	fd := -1
+	m.received.Do(func() {
+		if fd, m.failure = m.hand.receive(); m.failure == nil {
+			m.queue = newQueue(fd)
+		}
+	})
+	return fd
+}
+
+// Serve answers calls until the last process of the session has ended. A second call waits for
+// the first.
+func (m *Broker) Serve() error {
+	m.Queue()
+	m.begun.Do(m.serve)
+	return m.failure
+}
+
+// Close releases a queue that nobody serves, because no command was started or all have ended.
+func (m *Broker) Close() error {
+	m.received.Do(m.hand.close)
+	m.begun.Do(m.queue.close)
+	return nil
+}
+
+// finish ends serving. Only the first call's reason counts.
+func (m *Broker) finish(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isOver() {
+		m.failure = err
+		close(m.over)
+		unix.Close(m.stop[1])
+	}
+}
+
+func (m *Broker) isOver() bool {
+	select {
+	case <-m.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *Broker) serve() {
+	if m.queue.control == nil {
+		return
+	}
+	if m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK); m.failure != nil {
+		m.queue.close()
+		return
+	}
+	if st, err := (caller{unix.Gettid()}).status(); err != nil {
+		m.finish(fmt.Errorf("this process's own credentials: %w", err))
+	} else {
+		m.self = st.identity
+	}
+	m.mu.Lock()
+	top := m.session.top
+	m.mu.Unlock()
+	var err error
+	if m.session.pidfd, err = unix.PidfdOpen(top, 0); err != nil { // then no process counts as the session's
+		m.session.pidfd = -1
+	}
+	m.queue.wakeFast()
+	m.lead()
+	m.await()
+	// Dup3 closes the queue but keeps its descriptor number in use, since a stuck goroutine may
+	// still use the number.
+	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
+	go func() {
+		m.workers.Wait()
+		m.sockets.close()
+		m.queue.close()
+		unix.Close(m.stop[0])
+		unix.Close(m.session.pidfd)
+	}()
+}
+
+// lead starts a goroutine that takes the lead. If too many block, one that is done leads on.
+func (m *Broker) lead() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.isOver():
+	case m.blocked >= maxBlocked:
+		m.vacant = true
+	default:
+		m.blocked++
+		m.workers.Go(m.work)
+	}
+}
+
+// work leads until another goroutine has taken the lead.
+func (m *Broker) work() {
+	c := &Call{broker: m}
+	for m.next(c) {
+		if c.relief == nil { // not before the first call: Go's runtime exits if it gets no poller for a timer
+			c.relief = time.AfterFunc(patience, m.lead)
+		} else {
+			c.relief.Reset(patience)
+		}
+		c.answer()
+		if !c.relief.Stop() && (c.waits || !m.leadOn()) {
+			return
+		}
+	}
+}
+
+// leadOn reports whether a goroutine that was relieved must lead again, because nobody does.
+func (m *Broker) leadOn() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	on := m.vacant
+	if !on {
+		m.blocked--
+	}
+	m.vacant = false
+	return on
+}
+
+// relieve lets another goroutine lead at once, and says that the one that answers this call
+// blocks no more.
+func (c *Call) relieve() {
+	m := c.broker
+	c.waits = true
+	m.mu.Lock()
+	m.blocked--
+	nobody := m.vacant
+	m.vacant = false
+	m.mu.Unlock()
+	if c.relief.Stop() || nobody {
+		m.lead()
+	}
+}
+
+// crowded reports whether all goroutines that may block do so. It waits a moment for one to end.
+func (m *Broker) crowded() bool {
+	for end := time.Now().Add(maxDelay); ; time.Sleep(patience) {
+		m.mu.Lock()
+		all := m.blocked >= maxBlocked
+		m.mu.Unlock()
+		if !all || time.Now().After(end) {
+			return all
+		}
+	}
+}
+
+// next waits for the next call. It returns false when serving is over.
+func (m *Broker) next(c *Call) bool {
+	m.receiving.Add(1)
+	defer m.receiving.Add(-1)
+	for !m.isOver() {
+		got, err := m.queue.receive(&c.notification)
+		if err != nil {
+			m.finish(fmt.Errorf("receiving a socket call: %w", err))
+		}
+		if got {
+			c.from, c.held = caller{int(c.pid)}, c.held[:0]
+			return true
+		}
+		if m.queue.over() {
+			m.finish(nil)
+		}
+	}
+	return false
+}
+
+// await waits until the last process with the filter is gone, or serving is over for another
+// reason. Then it wakes the goroutine that waits for a call. Before Linux 6.11 the kernel does
+// not report that no call will come, so a signal must.
+//
+// Meanwhile it polls for all that wait in until.
+func (m *Broker) await() {
+	for !m.isOver() {
+		polls, waits := m.polled()
+		errno := patiently(func() unix.Errno { _, err := unix.Poll(polls, -1); return asErrno(err) })
+		switch {
+		case errno == unix.EINTR:
+		case errno != 0:
+			m.finish(fmt.Errorf("poll: %w", errno))
+		case polls[0].Revents != 0:
+			m.finish(nil)
+		default:
+			var woken [64]byte
+			_, _ = unix.Read(m.stop[0], woken[:])
+			m.wake(polls[2:], waits)
+		}
+	}
+	for i := 0; i < attempts && m.receiving.Load() > 0; i++ {
+		threads, _ := os.ReadDir("/proc/self/task")
+		for _, t := range threads {
+			tid, _ := strconv.Atoi(t.Name())
+			interrupt(tid)
+		}
+		_, _ = unix.Poll(nil, 1) // a millisecond, without a Go timer
+	}
+}
+
+// interrupt interrupts what a thread of this process waits for in the kernel. SIGURG is
+// harmless: Go's runtime interrupts its threads with it all the time.
+func interrupt(tid int) { _ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG) }

@@ -1,0 +1,163 @@
+package enforce
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/broker"
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/fork"
+)
+
+// This file applies a plan to a command. confine turns it into the Steps that the child makes
+// between fork and exec, in an order that the kernel allows: the mount namespace (a process in
+// a Landlock domain can't mount), the working directory in it, capabilities, no_new_privs,
+// Landlock, and last the filter, which checks all that follows. Nothing here restricts zsbx
+// itself.
+
+func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
+	dir, err := p.checkFiles(c)
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	var own *mounts.Terminal
+	steps := p.capabilitySteps(c.Memory())
+	if p.Landlock != nil || p.Seccomp != nil {
+		steps = append(steps, fork.Step{
+			Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL,
+			Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1},
+		})
+	}
+	if p.Landlock != nil {
+		if fd, err = p.Landlock.Create(); err != nil {
+			return nil, err
+		}
+		p.reopened = p.reopen(c.Files, fd)
+		own = p.Mounts.Terminal(c.Files)
+		steps = append(steps, fork.Step{
+			Tag: landlock.Tag, Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
+			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
+		})
+	}
+	var m *broker.Broker
+	switch {
+	case p.Mediation != nil:
+		var more []fork.Step
+		if m, more, err = broker.New(p.Mediation, c.Memory(), cmp.Or(p.watched, p.Seccomp)); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
+		if p.watched != nil {
+			asked := *cmp.Or(p.model, p)
+			asked.reopened = p.reopened
+			world := asked.world()
+			world.Filter, world.Broker = p.Seccomp, p.Mediation // the answers of those in effect
+			w := watch.New(world, p.model != nil)
+			p.recorder, m.Watch = w, w.Watch
+		}
+		steps = append(steps, more...)
+	case p.Seccomp != nil:
+		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
+	}
+	if p.Mounts != nil {
+		// The working directory is entered again afterwards, since the old one bypasses all
+		// mounts.
+		c.Dir = dir
+		c.Namespaces |= p.Mounts.Clone()
+		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), fd, own)
+		c.Steps = append(c.Steps, nullSteps(c)...)
+	}
+	c.Steps = append(c.Steps, steps...)
+	if p.Landlock != nil {
+		c.Cleanup = append(c.Cleanup, func() { unix.Close(fd) })
+		c.Commit = append(c.Commit, func(*fork.Process) error { return p.Landlock.AddRules(fd) })
+	}
+	if m != nil {
+		m.Attach(c, p.watched != nil)
+	}
+	return m, nil
+}
+
+// checkFiles refuses descriptors with which the command could bypass the plan. It returns the
+// working directory.
+func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
+	if p.Caps.Err != nil {
+		return "", p.Caps.Err
+	}
+	if dir = c.Dir; p.Mounts != nil {
+		if err := refuseCovered(p.Mounts, c.Files); err != nil {
+			return "", err
+		}
+		if dir == "" {
+			if dir, err = os.Getwd(); err != nil {
+				return "", fmt.Errorf("the working directory: %w", err)
+			}
+		}
+	}
+	return dir, p.refuseSockets(c)
+}
+
+// capabilitySteps returns the steps that drop capabilities for good: from the ambient set, from
+// the bounding set, from which root would get them back on exec, and from the thread's own
+// sets. Without CAP_SETPCAP the bounding set can't be changed. Then no_new_privs keeps exec
+// from giving more than the thread has.
+//
+// The maker of a user namespace has all capabilities in it. An ordinary user loses them on
+// exec, except those in the program's file.
+func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
+	if p.DropCapabilities == 0 && (p.Mounts == nil || !p.Mounts.UserNS) {
+		return nil
+	}
+	steps := []fork.Step{{
+		Name: "prctl(PR_CAP_AMBIENT)", Nr: unix.SYS_PRCTL, MayFail: true,
+		Args: [6]uintptr{unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL},
+	}}
+	for left := p.DropCapabilities; left != 0; left &= left - 1 {
+		steps = append(steps, fork.Step{
+			Name: "prctl(PR_CAPBSET_DROP)", Nr: unix.SYS_PRCTL, MayFail: true,
+			Args: [6]uintptr{unix.PR_CAPBSET_DROP, uintptr(bits.TrailingZeros64(left))},
+		})
+	}
+	head := fork.Put(m, unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
+	data := fork.Put(m, [2]unix.CapUserData{})
+	for i := range data {
+		half := uint32(p.keeps() >> (32 * i))
+		data[i] = unix.CapUserData{Effective: half, Permitted: half}
+	}
+	return append(steps, fork.Step{
+		Name: "capset(2)", Nr: unix.SYS_CAPSET,
+		Args: [6]uintptr{uintptr(unsafe.Pointer(head)), uintptr(unsafe.Pointer(data))},
+	})
+}
+
+// ExplainStart explains why a command could not be confined, if err is a *fork.StepError about
+// a step of Confine. It returns any other error, or nil, as it is. The result wraps err.
+func ExplainStart(err error) error {
+	se, ok := errors.AsType[*fork.StepError](err)
+	if !ok || se.Stage == fork.StageExec {
+		return err
+	}
+	switch {
+	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
+		return fmt.Errorf("%s (denied or protected) %w: %w", se.Name, landlock.ErrChanged, err)
+	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
+		return fmt.Errorf("16 Landlock domains are nested here already, and more are not possible: %w", err)
+	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,
+		se.Tag == seccomp.Tag && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
+		return fmt.Errorf("another sandbox around this one refuses it: %w", err)
+	case se.Tag == seccomp.Tag && se.Errno == syscall.ENOMEM:
+		return fmt.Errorf("too many seccomp filters are nested here already, or memory is short: %w", err)
+	}
+	return err
+}

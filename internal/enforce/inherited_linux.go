@@ -1,0 +1,172 @@
+package enforce
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// refuseSockets refuses to pass the command a socket as standard input or output if it could
+// reach what the plan closes. The filter decides when sockets are made and connected. An
+// inherited datagram socket can send to any address without either.
+func (p *Plan) refuseSockets(c *fork.Command) error {
+	for i := range 3 {
+		fd := fork.StandardFile(c.Files, i)
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if fork.ShortageOf(err) != nil {
+			return fmt.Errorf("looking at descriptor %d: %w", i, err)
+		}
+		net, mediated := p.Policy.Net.Mode, p.Mediation.Mediates()
+		switch {
+		case err != nil: // no socket, or a closed descriptor
+		case domain == unix.AF_UNIX:
+			kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+			if kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET && mediated {
+				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
+			}
+		case net != policy.NetOpen && !settled(fd, domain, mediated):
+			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
+		case net == policy.NetNone && p.Seccomp != nil:
+			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect again or make listen, and the network is closed to it; use a pipe instead", i)
+		}
+	}
+	return nil
+}
+
+// refuseCovered refuses to pass the command a directory, which would bypass all mounts, or a
+// file that a mount covers. Its descriptor would bypass the mount, and the command could reopen
+// it by /proc/self/fd with more access than the caller did.
+func refuseCovered(mp *mounts.Plan, files []*os.File) error {
+	for i := range 3 {
+		fd := fork.StandardFile(files, i)
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return fmt.Errorf("descriptor %d is a directory, through which the command could bypass what is denied and protected", i)
+		}
+		flags := 0
+		if err == nil {
+			flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		}
+		if fork.ShortageOf(err) != nil {
+			return fmt.Errorf("looking at descriptor %d: %w", i, err)
+		}
+		if err != nil {
+			continue // closed
+		}
+		mode, reference := flags&unix.O_ACCMODE, flags&unix.O_PATH != 0
+		path := fork.PathOf(fd)
+		for _, m := range mp.Mounts {
+			if !policy.Within(path, m.Path) {
+				continue
+			}
+			writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
+			switch {
+			case m.Kind == mounts.Mask && (reference || mode != unix.O_RDWR):
+				return fmt.Errorf("descriptor %d is %s, which is denied: the command could reopen it with more access; use a pipe instead", i, path)
+			case m.Kind == mounts.Protect && (reference || !writes):
+				return fmt.Errorf("descriptor %d is %s, which is protected: the command could reopen it and write to it; use a pipe instead", i, path)
+			}
+		}
+	}
+	return nil
+}
+
+// nullSteps returns the steps that open /dev/null again, below the mounts, where it is one of the
+// command's descriptors 0 to 2. Through the caller's descriptor root could change its mode and
+// owner, and take it from all other programs.
+func nullSteps(c *fork.Command) (steps []fork.Step) {
+	for i := range 3 {
+		fd := fork.StandardFile(c.Files, i)
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != unix.Mkdev(1, 3) {
+			continue
+		}
+		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		name := uintptr(unsafe.Pointer(c.Memory().Text(os.DevNull)))
+		steps = append(steps,
+			fork.Step{Name: "opening " + os.DevNull, Nr: unix.SYS_OPENAT, MayFail: true,
+				Args: [6]uintptr{^uintptr(99), name, uintptr(flags&unix.O_ACCMODE | unix.O_CLOEXEC)}}, // AT_FDCWD
+			fork.Step{Name: "dup3(2)", Nr: unix.SYS_DUP3, MayFail: true, Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint16{1}})
+	}
+	return steps
+}
+
+// reopen adds rules that let the command reopen its descriptors 0 to 2, through /dev/stderr and
+// so on, with the access that they have, if they are files, FIFOs or pseudo-terminals. It
+// returns the rules. They give no more than the command has anyway: fcntl(2) clears O_APPEND,
+// and ftruncate(2) works. Denied files stay closed.
+func (p *Plan) reopen(files []*os.File, ruleset int) (rules []landlock.PathRule) {
+	for i := range 3 {
+		fd := fork.StandardFile(files, i)
+		rights := reopens(fd)
+		if rights == 0 {
+			continue
+		}
+		r := landlock.PathRule{Path: fork.PathOf(fd), Rights: rights & p.Landlock.HandledFS}
+		rule := landlock.PathBeneath{Rights: r.Rights, Fd: uintptr(fd)}
+		if slices.ContainsFunc(p.Policy.Deny, func(d policy.DenyPath) bool { return d.Covers(r.Path) }) {
+			r.Rights = 0
+		} else if landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) != nil {
+			continue // the descriptor itself works; pipes can't have rules and need none
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// reopens returns the rights for reopening a descriptor with its present access. It returns 0
+// for a directory or an O_PATH descriptor, which lead further, and for other devices, which may
+// belong to somebody else when opened again: after a logout a console is the next user's
+// (vhangup(2)).
+func reopens(fd int) (rights uint64) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return 0 // closed
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFIFO:
+	case unix.S_IFCHR:
+		if !mounts.IsPseudoTerminal(&st) {
+			return 0
+		}
+		rights = landlock.FSIoctlDev
+	default:
+		return 0
+	}
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	switch mode := flags & unix.O_ACCMODE; {
+	case err != nil, flags&unix.O_PATH != 0, mode == unix.O_ACCMODE:
+		return 0
+	case mode == unix.O_RDONLY:
+		return rights | landlock.FSReadFile
+	case mode == unix.O_WRONLY:
+		return rights | landlock.FSWriteFile | landlock.FSTruncate
+	}
+	return rights | landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate
+}
+
+// settled reports whether a socket has a fixed peer or listens for peers. The caller passes
+// such a socket on purpose, as inetd(8) and sshd(8) do. Landlock does not check MPTCP, on which
+// servers in Go listen. Other protocols don't count, since a peer may not be fixed: SCTP gets
+// peers by setsockopt(2).
+func settled(fd, domain int, mediated bool) bool {
+	protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+	known := protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP && mediated
+	if err != nil || !known || domain != unix.AF_INET && domain != unix.AF_INET6 {
+		return false
+	}
+	if _, err := unix.Getpeername(fd); err == nil {
+		return true
+	}
+	listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	return err == nil && listens != 0
+}

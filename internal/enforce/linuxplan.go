@@ -1,0 +1,258 @@
+package enforce
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zsbx/zsbx/internal/enforce/broker"
+	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// planLinux fills in the plan for Linux. Each step uses the results of earlier steps without
+// changing them.
+func (p *Plan) planLinux(host *policy.Host, opts Options) {
+	table := sync.OnceValue(func() mounts.Table { return mounts.ReadTable(host) })
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest(table))}
+	if p.Caps.Landlock > 0 {
+		none := p.noNamespace(host)
+		rep.cut = deny.Subtract(p.denyRequest(host, none, table))
+		trees := rep.cut.Trees
+		if none != "" && len(rep.set.Self) > 0 {
+			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
+		}
+		rep.mounts = mounts.New(p.mountRequest(host, opts, none, table, rep))
+		p.Mounts, p.tmp = rep.mounts.Plan, rep.mounts.Tmp
+		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
+	} else {
+		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
+	}
+	p.planAudit(rep)
+	peers := p.planFilter(host, opts)
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.holdsSignals())
+	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.watched != nil) {
+		p.Mediation = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: p.signals, Names: p.names, Capabilities: p.keeps()}
+	}
+	rep.linux()
+}
+
+// denyRequest returns the request to subtract the denials.
+func (p *Plan) denyRequest(host *policy.Host, none string, table func() mounts.Table) deny.Request {
+	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
+	if p.Policy.Private.Home.Is() && none == "" {
+		q.Private, _ = mounts.PrivateHome(p.Policy, host)
+	}
+	if len(q.Deny) > 0 && host != nil {
+		q.Twice = table().Twice()
+		q.Same = func(p string) []string { return table().Same(host, p) }
+	}
+	return q
+}
+
+// planAudit decides what is compared when the command has ended.
+func (p *Plan) planAudit(rep *report) {
+	p.audit = rep.set.Audit
+	p.audit.Trees, p.audit.Later, p.audit.Mounted = mounts.WritableTrees(p.Policy.Paths), rep.cut.Later, p.Mounts != nil
+	for _, m := range rep.cut.Masks { // a directory above may be renamed, and a new one made
+		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Kind: protect.Denied})
+	}
+}
+
+// planFilter compiles the filter. It returns whether the broker decides about sockets.
+func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
+	if !p.privatePids() { // there processes outside have no numbers
+		p.signals = p.Caps.SignalMode()
+	}
+	if asksNames(p.Policy.Net) {
+		p.names = broker.NameServers(host)
+	}
+	peers = p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
+	if !p.Caps.Seccomp {
+		return peers
+	}
+	q := p.filterOptions(peers)
+	if p.Seccomp = seccomp.Compile(q); p.Seccomp == nil {
+		p.signals = seccomp.SignalsKernel
+		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
+	} else if opts.Explain && p.Caps.SeccompNotify {
+		q.Watch = true
+		p.watched, p.model = seccomp.Compile(q), opts.Model
+	}
+	return peers
+}
+
+// privatePids reports whether the command has its own PID namespace.
+func (p *Plan) privatePids() bool { return p.Mounts != nil && p.Mounts.Pids }
+
+func (p *Plan) filterOptions(peers bool) seccomp.Options {
+	return seccomp.Options{
+		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
+		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: p.signals,
+		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0, IoctlDev: landlock.Of(p.Caps.Landlock).FS&landlock.FSIoctlDev != 0,
+		UserNS: p.Mounts != nil && p.Mounts.UserNS, Pids: p.privatePids(),
+	}
+}
+
+// noNamespace returns why no mount namespace can be made, or "".
+func (p *Plan) noNamespace(host *policy.Host) string {
+	switch {
+	case !p.Caps.MountNS:
+		return cmp.Or(p.Caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
+	case host == nil:
+		return "no host to look at files with"
+	}
+	return ""
+}
+
+// treesOf returns the paths that the policy allows.
+func treesOf(r *policy.Resolved) []deny.Tree {
+	out := make([]deny.Tree, len(r.Paths))
+	for i, t := range r.Paths {
+		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin, Data: t.Rule.Data}
+	}
+	return out
+}
+
+// mountRequest returns the request for a mount namespace, from the results of earlier steps.
+func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, table func() mounts.Table, rep *report) mounts.Request {
+	q := mounts.Request{
+		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
+		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
+		ShareIPC: opts.accepts(GapIPC), ShareTerminals: opts.accepts(GapTerminals), LeaveMetadata: opts.accepts(GapMetadata),
+		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: table,
+	}
+	for _, m := range rep.cut.Masks {
+		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Mode.IsDir(), ID: m.ID, Origin: m.Origin})
+	}
+	if none == "" {
+		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)
+	}
+	return q
+}
+
+// planRuleset turns trees, sockets and ports into Landlock rules.
+func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, know landlock.ABI, version int) *landlock.Ruleset {
+	rs := &landlock.Ruleset{
+		ABI:       min(version, landlock.MaxABI),
+		HandledFS: know.FS,
+		Scoped:    know.Scoped,
+		Paths:     landlock.MergeRules(pathRules(trees, mp, r.Net.Unix, know.FS)),
+	}
+	if r.Net.Mode != policy.NetOpen {
+		rs.HandledNet = know.Net
+	}
+	if r.Net.Mode == policy.NetPorts {
+		rs.Ports = portRules(r.Net, know.Net)
+	}
+	return rs
+}
+
+// pathRules returns the rules for paths. It leaves out private directories, since their rules
+// are made when they exist.
+func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handled uint64) []landlock.PathRule {
+	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
+	for _, t := range trees {
+		r := landlock.Rights(t.Access, t.Path, t.Mode, handled)
+		switch {
+		case mp != nil && slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path }):
+			continue
+		case t.ListOnly:
+			r = landlock.FSReadDir
+		case t.Data:
+			r &^= landlock.FSMakeSym
+		}
+		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Part: t.Part, Origin: t.Origin})
+	}
+	if handled&landlock.FSResolveUnix != 0 {
+		for _, s := range sockets {
+			out = append(out, landlock.PathRule{Path: s.Path, Rights: landlock.FSResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin})
+		}
+	}
+	return slices.DeleteFunc(out, func(r landlock.PathRule) bool { return r.Rights == 0 })
+}
+
+// portRules joins the rules for connecting and listening by port.
+func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
+	var out []landlock.PortRule
+	add := func(ports []policy.Port, right uint64) {
+		for _, port := range ports {
+			i := slices.IndexFunc(out, func(r landlock.PortRule) bool { return r.Port == port.Number })
+			if i < 0 {
+				i = len(out)
+				out = append(out, landlock.PortRule{Port: port.Number, Origin: port.Origin})
+			}
+			out[i].Rights |= right & handled
+		}
+	}
+	add(net.ConnectTCP, landlock.NetConnectTCP)
+	add(net.BindTCP, landlock.NetBindTCP)
+	out = slices.DeleteFunc(out, func(r landlock.PortRule) bool { return r.Rights == 0 })
+	slices.SortFunc(out, func(a, b landlock.PortRule) int { return int(a.Port) - int(b.Port) })
+	return out
+}
+
+// ScopesSignals reports whether the command gets its own Landlock domain that keeps its signals
+// inside (LANDLOCK_SCOPE_SIGNAL). Package track's tracker Domain needs that.
+func (p *Plan) ScopesSignals() bool {
+	return p.Landlock != nil && p.Landlock.Scoped&landlock.ScopeSignal != 0
+}
+
+// holdsSignals reports whether anything keeps the command's signals inside.
+func (p *Plan) holdsSignals() bool {
+	return p.ScopesSignals() || p.privatePids() || p.signals == seccomp.SignalsAll
+}
+
+// Layers returns the mechanisms in use, for people.
+func (p *Plan) Layers() []Layer {
+	var all []Layer
+	add := func(name, detail string) { all = append(all, Layer{name, detail}) }
+	if p.Seatbelt != nil {
+		add("seatbelt", fmt.Sprintf("a profile of %d rules: files, network, services, signals, what other programs could be asked to do", p.profileRules))
+	}
+	if rs := p.Landlock; rs != nil {
+		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames[:]))
+		if rs.HandledNet != 0 {
+			detail += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames[:])
+		}
+		if rs.Scoped != 0 {
+			detail += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames[:])
+		}
+		if rs.HandledFS&landlock.FSRefer == 0 {
+			detail += "; files can't be renamed or linked from one directory to another on this kernel"
+		}
+		add("landlock", detail)
+	}
+	if f := p.Seccomp; f != nil {
+		add("seccomp", fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided))
+	}
+	if p.Mediation.Mediates() {
+		add("sockets", p.Mediation.String())
+	}
+	if why := p.unnamed(); why != "" {
+		add("names", "not resolved: "+why)
+	} else if p.Mediation.Mediates() && len(p.names) > 0 {
+		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
+	}
+	if p.holdsSignals() {
+		all = append(all, p.signalLayer())
+	}
+	if p.Mounts != nil {
+		add("mounts", p.Mounts.String())
+	}
+	if p.DropCapabilities != 0 {
+		add("capabilities", "kept: "+p.keptText())
+	}
+	if p.Landlock != nil || p.Seccomp != nil {
+		add("no_new_privs", "set-user-ID programs and file capabilities give nothing")
+	}
+	if p.tmp != "" {
+		add("tmp", p.tmp)
+	}
+	return all
+}

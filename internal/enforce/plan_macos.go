@@ -1,0 +1,114 @@
+package enforce
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// planMacOS fills in the plan for macOS. Seatbelt keeps all promises or none.
+func (p *Plan) planMacOS(host *policy.Host, opts Options) {
+	const none = "it needs a namespace, which only Linux has"
+	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
+	rep.everywhere()
+	if !p.Caps.Seatbelt {
+		rep.core(GapFiles, onlyAllowed, "Seatbelt is needed: "+orUnknown(p.Caps.SeatbeltReason), policy.Origin{})
+		return
+	}
+	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
+	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return nil }))
+	rep.self(prot.SelfFacts)
+	rep.facts(prot.Facts)
+	p.audit = prot.Audit
+	p.audit.Trees, p.audit.Watch = mounts.WritableTrees(p.Policy.Paths), nil
+	p.Seatbelt.Protect = slices.Clone(prot.Self)
+	for _, w := range prot.Watch {
+		if slices.Contains(p.Seatbelt.Protect, w.Path) {
+			continue
+		}
+		unmade := w.Kind == protect.Any || w.Kind == protect.Missing
+		if w.Kind == protect.Protected || unmade && p.protectUnmade(w.Path) {
+			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
+		}
+		if w.Kind != protect.Protected { // a missing file can appear with a directory that is moved there
+			p.audit.Watch = append(p.audit.Watch, w)
+		}
+	}
+	if host != nil {
+		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
+		for _, path := range p.Seatbelt.Protect {
+			if host.Look(path).Presence == policy.Absent {
+				p.Seatbelt.Unmade = append(p.Seatbelt.Unmade, path)
+			}
+		}
+	}
+	p.holdGlobs(rep, host)
+	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
+	if err != nil {
+		p.Seatbelt = nil
+		pe := &seatbelt.ProfileError{}
+		errors.As(err, &pe)
+		rep.core(GapFiles, onlyAllowed, err.Error(), pe.Origin)
+		return
+	}
+	p.profileRules = strings.Count(text, "\n(")
+}
+
+// holdGlobs finds what the denials with wildcards match in writable trees.
+func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
+	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
+	if len(globs) == 0 || host == nil {
+		return
+	}
+	writable := func(t deny.Tree) bool { return t.Access&policy.Write != 0 && t.Mode.IsDir() }
+	trees := slices.DeleteFunc(treesOf(p.Policy), func(t deny.Tree) bool { return !writable(t) })
+	named, err := deny.Named(host, trees, globs)
+	for _, m := range named {
+		if p.Policy.Allowed(m.Path, policy.Read).Deny != nil {
+			p.Seatbelt.Held = append(p.Seatbelt.Held, m.Path)
+		} else { // a link's target, or a directory that may contain denied files
+			d := policy.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
+			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)
+		}
+	}
+	for _, d := range globs {
+		if err != nil {
+			rep.denied(d, "a match could be moved with its directory, and not all matches can be found: "+err.Error(), "")
+		}
+	}
+}
+
+// protectUnmade reports whether a missing protected file can't be made either. A profile could
+// deny all missing files, but a project's settings files may be made, since checking out a
+// branch or setting up a project does that; the user gets a report. What git, the user's shell
+// and zsbx itself act upon can't be made.
+func (p *Plan) protectUnmade(name string) bool {
+	if strings.Contains(name, "/.git/") {
+		return true
+	}
+	for _, home := range []string{p.Policy.Home, p.Policy.RealHome} {
+		rest, ok := strings.CutPrefix(name, home+"/")
+		if ok && home != "" && slices.Contains(policy.StartupFiles("macos"), rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// ForSession sets the plan's session of package track, before Confine. On macOS the profile
+// then has the session's fingerprint, by which its processes are found. On Linux it changes
+// nothing.
+func (p *Plan) ForSession(id string) {
+	if p.Seatbelt != nil {
+		p.Seatbelt.Session = id
+	}
+}
+
+// Confines reports whether the plan restricts files, signals and sockets at all.
+func (p *Plan) Confines() bool { return p.Landlock != nil || p.Seatbelt != nil }

@@ -1,0 +1,275 @@
+package protect
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Watched is a path that is compared before and after the command.
+type Watched struct {
+	Path string
+	Kind Kind
+	tree string // the working tree of an Index
+}
+
+// Kind says what a Watched path is, and so which changes are reported.
+type Kind uint8
+
+const (
+	Any       Kind = iota // any change, in a directory also of its entries
+	Missing               // that it was made; it did not exist when the plan was made
+	ByGit                 // any change; git itself may write it, so nothing prevents that
+	Index                 // new gitlinks in the index of a working tree
+	Protected             // a replacement, if it is read-only for the command (Audit.Mounted); else any change
+	Denied                // a replacement; programs outside may write it
+	Content               // other content or modes; programs write it anew as it was
+)
+
+// kindOf returns the kind of a path by what is there.
+func kindOf(at policy.Found) Kind {
+	if at.Presence == policy.Absent {
+		return Missing
+	}
+	return Any
+}
+
+// project is a directory in which new files of a project are reported.
+type project struct {
+	dir    string
+	had    []string // what was there
+	closed []string // what could not be looked at
+}
+
+// Change is a protected or denied file that changed.
+type Change struct {
+	Path   string
+	New    bool // it was not there before
+	Closed bool // not all of it can be seen: what is in it may have changed
+}
+
+// Audit is what is compared before and after the command.
+type Audit struct {
+	Watch    []Watched
+	Near     []string // directories near the top of a tree that have neither a repository nor a policy
+	Repos    []string // git directories whose configuration is protected
+	projects []project
+
+	// The caller knows these.
+	Trees   []string          // writable trees
+	Later   []policy.DenyPath // denials of what does not exist yet
+	Mounted bool              // there is a mount namespace
+}
+
+// Snapshot is the state of the protected set at one time.
+type Snapshot struct {
+	host   *policy.Host
+	audit  *Audit
+	before []state         // of Audit.Watch
+	named  map[string]bool // what existed already and matched Audit.Later; true for closed directories
+	left   int             // how many bytes of indexes and of paths may still be read and looked up
+	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
+}
+
+// Snapshot records the state now.
+func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
+	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
+		links: make(map[string]bool)}
+	s.host = charged(host, &s.left)
+	for i, w := range a.Watch {
+		if w.Kind == Missing {
+			s.before[i] = state{presence: policy.Absent}
+		} else {
+			s.before[i] = s.state(w)
+		}
+		if w.Kind == Index {
+			s.noteLinks(w.Path, w.tree)
+		}
+	}
+	s.named = deny.Existing(host, a.Trees, a.Later)
+	return s
+}
+
+// Changes returns what changed since the snapshot, sorted by path. It leaves out new
+// repositories that are plain.
+func (s *Snapshot) Changes() []Change {
+	s.left = maxIndexes
+	var out []Change
+	for i, w := range s.audit.Watch {
+		was, now := s.before[i], s.state(w)
+		switch {
+		case now.presence == policy.Absent:
+		case now.unlisted: // also if it was before: what is in it may have changed
+			out = append(out, s.closed(w.Path))
+		case now == was:
+		case now.presence == policy.Unknown:
+			out = append(out, s.closed(w.Path))
+		case w.Kind == Index:
+			out = append(out, s.newGitlinks(w.Path, w.tree)...)
+		case was.presence == policy.Absent:
+			out = append(out, s.made(w.Path)...)
+		default:
+			out = append(out, Change{Path: w.Path})
+		}
+	}
+	for _, p := range s.audit.projects {
+		out = append(out, s.newIn(p)...)
+	}
+	for _, dir := range s.audit.Near {
+		for _, p := range []string{dir + dotGit, dir + projectFile} {
+			switch s.host.Look(p).Presence {
+			case policy.Unknown:
+				out = append(out, s.closed(p))
+			case policy.Present:
+				out = append(out, s.made(p)...)
+			}
+		}
+	}
+	for p, closed := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {
+		if _, known := s.named[p]; known {
+			continue
+		}
+		out = append(out, Change{Path: p, New: !closed, Closed: closed})
+	}
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(out, func(a, b Change) bool { return a.Path == b.Path })
+}
+
+// made returns what to report of a new path: of a repository, what is not plain in it.
+func (s *Snapshot) made(p string) []Change {
+	if path.Base(p) == ".git" && s.host.Look(p).IsDir() {
+		return s.strange(p, path.Dir(p))
+	}
+	return []Change{{Path: p, New: true}}
+}
+
+// newIn returns the new files of a project, and what can't be looked at any more.
+func (s *Snapshot) newIn(p project) (out []Change) {
+	has, closed := present(s.host, policy.ListAll(s.host, p.dir))
+	for _, name := range has {
+		if !slices.Contains(p.had, name) {
+			unseen := slices.ContainsFunc(p.closed, func(c string) bool { return policy.Within(name, c) })
+			out = append(out, Change{Path: name, New: !unseen})
+		}
+	}
+	for _, c := range closed {
+		if !slices.Contains(p.closed, c.path) {
+			out = append(out, s.closed(c.path))
+		}
+	}
+	return out
+}
+
+// closed returns the change that a path can't be looked at. It names the innermost directory on
+// the way that can be.
+func (s *Snapshot) closed(p string) Change {
+	for p != "/" && s.host.Look(p).Presence != policy.Present {
+		p = path.Dir(p)
+	}
+	return Change{Path: p, Closed: true}
+}
+
+// state is what a snapshot has of a path. The zero value is for one that can't be looked at. It
+// has the status change time, which the command can't set back.
+type state struct {
+	presence policy.Presence
+	id       policy.FileID
+	changed  [2]int64 // status change time, in seconds and nanoseconds
+	size     int64
+	entries  string // of a writable directory
+	unlisted bool   // a writable directory whose entries are not all known
+}
+
+// These limit what is looked at in a directory. Beyond them its entries are not all known.
+const (
+	maxWatchedEntries = 4096
+	maxWatchedContent = 64 << 20 // bytes, of a Content
+)
+
+func (s *Snapshot) state(w Watched) state {
+	now, isDir := stateOf(w.Path)
+	switch {
+	case w.Kind == Denied:
+		return state{presence: now.presence, id: now.id}
+	case w.Kind == Content:
+		return s.content(w.Path, now, isDir)
+	case !isDir, w.Kind == Protected && s.audit.Mounted:
+		return now
+	}
+	entries, err := s.host.Entries(w.Path, -1)
+	now.unlisted = err != nil || len(entries) > maxWatchedEntries
+	all := sha256.New()
+	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+		in, _ := stateOf(path.Join(w.Path, e.Name()))
+		fmt.Fprintln(all, e.Name(), in)
+	}
+	now.entries = string(all.Sum(nil))
+	return now
+}
+
+// lstat is replaced by tests.
+var lstat = unix.Lstat
+
+// content is the state of a file or a directory whose times do not count: what it has, and modes.
+func (s *Snapshot) content(p string, now state, isDir bool) state {
+	out := state{presence: now.presence}
+	switch {
+	case now.presence != policy.Present:
+	case !isDir:
+		out.entries, _ = s.digest(p)
+	default:
+		entries, err := s.host.Entries(p, -1)
+		out.unlisted = err != nil || len(entries) > maxWatchedEntries
+		all := sha256.New()
+		left := maxWatchedContent
+		for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+			fmt.Fprintln(all, e.Name())
+			if e.IsDir() {
+				continue
+			}
+			if left < 0 {
+				out.unlisted = true
+				break
+			}
+			text, size := s.digest(path.Join(p, e.Name()))
+			fmt.Fprintln(all, text)
+			left -= size
+		}
+		out.entries = string(all.Sum(nil))
+	}
+	return out
+}
+
+// digest describes a file by its mode, where it leads as a link, and its content. It returns how
+// many bytes it read.
+func (s *Snapshot) digest(p string) (text string, size int) {
+	to := s.host.Way(p)
+	content, err := s.host.ReadFile(to.Path)
+	if err != nil { // it is too big, or no file
+		now, _ := stateOf(to.Path)
+		return fmt.Sprint(to.Path, now), 0
+	}
+	return fmt.Sprint(to.Path, to.Stat.Mode, sha256.Sum256(content)), len(content)
+}
+
+// stateOf returns the state of one path (lstat(2)).
+func stateOf(p string) (s state, isDir bool) {
+	var st unix.Stat_t
+	err := lstat(p, &st)
+	if err != nil {
+		return state{presence: policy.Seen(policy.Stat{}, err).Presence}, false
+	}
+	return state{
+		presence: policy.Present,
+		id:       policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
+		changed:  [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
+		size:     st.Size,
+	}, st.Mode&unix.S_IFMT == unix.S_IFDIR
+}

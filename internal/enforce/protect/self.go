@@ -1,0 +1,174 @@
+package protect
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// zsbx's own files are the policies, the trust store and the records of sessions. By changing
+// them a command could decide what the next one may do. No rule makes them writable, nor what
+// tracking relies on. In a mount namespace they are read-only. Without one, a writable tree
+// that contains them is split as for a denial, but the directories between the tree and such a
+// file stay readable, and nothing can be made or removed in them. What can't be protected
+// either way is a core Gap.
+
+// Fact is something that can't be protected, or something that the command may not do because a
+// file is protected.
+type Fact struct {
+	Promise, Why, Hint string
+	Closed             bool // nothing is open: the command may do less than the policy says
+	Origin             policy.Origin
+}
+
+// openFact is the fact that one of zsbx's own files can be changed.
+func openFact(p, why, hint string) Fact {
+	return Fact{Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
+}
+
+// self finds which of the files are in writable trees: by their own names, through links that
+// the command could replace, or on a second mount of their file system.
+func (c *protector) self(r *policy.Resolved, files []string, table func() mounts.Table) {
+	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
+		return
+	}
+	c.itself = true
+	for _, dir := range table().Relied() {
+		if c.writable(dir) {
+			c.selfPath(r, dir)
+		}
+	}
+	for _, f := range files {
+		c.selfFile(r, f, table())
+	}
+	c.itself = false
+	c.out.SelfMounts, c.out.Mounts = c.out.Mounts, nil
+}
+
+// selfFile protects one file or directory under all its names.
+func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table) {
+	real, links, st, err := c.host.Trail(file)
+	missing := policy.Missing(err)
+	for _, l := range links {
+		if tree := c.within(l); tree != "" && !c.seen[l] {
+			c.seen[l] = true
+			c.out.Self = append(c.out.Self, l)
+			c.pinLink(l, tree)
+		}
+	}
+	switch {
+	case err != nil && !c.writable(real):
+		return
+	case missing && r.OS == "macos": // a profile can deny what does not exist
+		c.out.Self = append(c.out.Self, real)
+		return
+	case err != nil:
+		why := err.Error()
+		if missing { // also if a directory above is missing
+			why = "it does not exist"
+		}
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, "it can't be protected: "+why, ""))
+		return
+	}
+	c.selfPath(r, real)
+	if st.Mode.IsRegular() && st.Nlink > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real,
+			fmt.Sprintf("it has %d names (hard links), and another one may be in a writable tree", st.Nlink),
+			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))))
+	}
+	for _, other := range table.Same(c.host, real) {
+		c.selfPath(r, other)
+	}
+}
+
+// selfPath protects one path if it is in a writable tree, or else the writable trees below it.
+func (c *protector) selfPath(r *policy.Resolved, p string) {
+	if slices.ContainsFunc(c.out.Self, func(h string) bool { return policy.Within(p, h) }) {
+		return
+	}
+	hold := func(p, tree string) {
+		c.out.Self = append(c.out.Self, p)
+		c.add(p, tree)
+	}
+	tree := c.within(p)
+	if tree != "" {
+		hold(p, tree)
+	}
+	for _, t := range r.Paths {
+		if t.Access&policy.Write == 0 || !policy.Within(t.Path, p) {
+			continue
+		}
+		c.out.SelfFacts = append(c.out.SelfFacts, Fact{Promise: "writing to " + t.Path, Closed: true,
+			Why: "no command may change what zsbx relies on", Origin: t.Rule.Origin})
+		if tree == "" {
+			hold(t.Path, t.Path)
+		}
+	}
+}
+
+// linkable reports whether a writable tree is on a file's file system, so that it may contain a
+// hard link to the file. The private temporary directory is new and has none.
+func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
+	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+		return t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir && (t.Mode.IsDir() || t.Mode.IsRegular())
+	})
+}
+
+// Hideable returns those of some directories that can be hidden: no rule of the policy names
+// them or anything in them. They need not exist.
+func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
+	var out []string
+	for _, dir := range dirs {
+		to := host.Way(dir)
+		if to.Presence == policy.Unknown {
+			continue
+		}
+		real := to.Path
+		if !slices.ContainsFunc(r.Paths, func(t policy.Path) bool { return policy.Within(t.Path, real) }) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
+// TakeApart takes zsbx's own files out of the trees if mounts can't protect them; why is the
+// reason. If the gap is accepted, the trees stay whole.
+func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, accepted bool) (out []deny.Tree, facts []Fact) {
+	open := func(more string) {
+		for _, h := range prot.Self {
+			facts = append(facts, openFact(h, why+more, ""))
+		}
+	}
+	if accepted {
+		open("")
+		return trees, facts
+	}
+	for _, t := range trees {
+		read := t
+		read.Access &^= policy.Write
+		inside := slices.DeleteFunc(slices.Clone(prot.Self), func(h string) bool { return !policy.Within(h, t.Path) })
+		switch {
+		case slices.ContainsFunc(prot.Self, func(h string) bool { return policy.Within(t.Path, h) }):
+			out = append(out, read)
+			continue
+		case t.Access&policy.Write == 0 || len(inside) == 0:
+			out = append(out, t)
+			continue
+		}
+		rest, err := deny.Split(host, t, inside)
+		if err != nil {
+			open(fmt.Sprintf("; and %s can't be allowed entry by entry: %v", t.Path, err))
+			out = append(out, t)
+			continue
+		}
+		facts = append(facts, Fact{Promise: "making and removing files directly in " + t.Path + ", or on the way from there to zsbx's own files",
+			Why:  why + "; to protect these, the other entries are allowed one by one",
+			Hint: "--allow-gap own-files", Closed: true, Origin: t.Origin})
+		out = append(append(out, read), rest...)
+	}
+	return out, facts
+}

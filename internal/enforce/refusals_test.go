@@ -1,0 +1,55 @@
+package enforce
+
+import (
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/internal/enforce/answer"
+	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/policy"
+)
+
+type reported []answer.Act
+
+func (r reported) Report() (out watch.Report) {
+	for _, a := range r {
+		out.Refusals = append(out.Refusals, watch.Refusal{Act: a, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Count: 1})
+	}
+	return out
+}
+
+// TestRefusalsMacOS: a refusal by Seatbelt is explained by the policy, or as the profile's own
+// if the policy allows the act.
+func TestRefusalsMacOS(t *testing.T) {
+	h := policy.Host{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Env: []string{"HOME=/Users/u", "PATH=/usr/bin"},
+		Lstat: func(p string) (policy.Stat, error) {
+			return policy.Stat{Mode: fs.ModeDir, ID: policy.FileID{Dev: 1, Ino: uint64(len(p))}}, nil
+		},
+		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
+	}
+	r, err := (&policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}}}}).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, nil, Options{Explain: true})
+	if why := p.Explains(); why != "" || !p.Seatbelt.Log {
+		t.Fatalf("not recorded: %q", why)
+	}
+	p.recorder = reported{
+		{Op: ActOpen, Flags: ActRead, Path: "/Users/u/data/x"},
+		{Op: ActOpen, Flags: ActWrite, Path: "/Users/u/p/x"}, // allowed by the policy, so the profile's own
+		{Op: answer.Call, Name: "mach-lookup com.apple.x"},
+		{Op: answer.Signal, Name: "others"},
+	}
+	got := p.Refusals()
+	for i, flag := range []string{"--ro ~/data/x", "", "", ""} {
+		x := got.List[i]
+		if x.Answer.Verdict != Refused || x.Answer.By != "seatbelt" || x.Answer.Errno != "EPERM" || x.Answer.Reason == "" || p.Hint(x.Act, &x.Answer).Flags != flag || x.Unknown() {
+			t.Errorf("%+v: %+v", x.Act, x.Answer)
+		}
+	}
+	if why := NewPlan(r, Caps{OS: "macos", SeatbeltReason: "nested"}, nil, Options{Explain: true}).Explains(); why == "" {
+		t.Error("recorded without Seatbelt")
+	}
+}

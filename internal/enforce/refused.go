@@ -1,0 +1,97 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
+)
+
+// Refused returns this machine's capabilities without the namespace that the kernel or a
+// security module refused, if that is why a command could not be started. A plan made with them
+// does not use the namespace, and has the gaps. A shortage and EIO are no refusals.
+func (p *Plan) Refused(err error) (Caps, bool) {
+	if p == nil {
+		return Caps{}, false
+	}
+	se, ok := errors.AsType[*fork.StepError](err)
+	caps := p.Caps
+	if p.Mounts == nil || !ok || se.Errno == syscall.EIO || isShortage(se) {
+		return caps, false
+	}
+	why := noNamespace(se)
+	switch {
+	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno):
+		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
+		if p.Mounts.UserNS {
+			caps.MountHint = lateHint(se.Errno)
+		}
+	case se.Tag == fork.TagNamespaces, se.Tag == mounts.TagProc:
+		caps.PidsReason = why
+	case se.Tag == mounts.TagIPC:
+		caps.IPCReason = why
+	default:
+		return caps, false
+	}
+	return caps, true
+}
+
+// Overtaken reports whether a command could not be started because a denied or protected file
+// was removed or replaced after the plan was made, for example by another command in the same
+// tree. A new plan will not have it.
+func Overtaken(err error) bool {
+	se, ok := errors.AsType[*fork.StepError](err)
+	if !ok || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
+		return false
+	}
+	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE}, se.Errno)
+}
+
+// forbidden reports whether an errno means that a call is forbidden here. Another command can
+// cause other errors (see Overtaken), and those must not turn the namespace off.
+func forbidden(errno syscall.Errno) bool {
+	return errno == syscall.EPERM || errno == syscall.EACCES || errno == syscall.ENOSYS
+}
+
+// noNamespace returns why there is no namespace, or no file system for it.
+func noNamespace(se *fork.StepError) string {
+	why := ""
+	switch {
+	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
+		why = "; parts of the /proc here are covered, as in a container"
+	case se.Errno == syscall.EINVAL && se.Tag != mounts.TagSetup: // TagSetup fails so in a chroot, where / is no mount
+		why = "; such namespaces are not built into this kernel"
+	case se.Errno == syscall.ENOSPC:
+		why = "; namespaces are switched off, or a limit around this container is reached (sysctl user.max_user_namespaces and so on)"
+	case se.Errno == syscall.EPERM, se.Errno == syscall.EACCES:
+		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
+	}
+	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
+}
+
+// isShortage reports whether a step failed for lack of something that may be available in a
+// moment, so that the command must not run without it.
+func isShortage(se *fork.StepError) bool {
+	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces) {
+		return !namespacesOff(readSmall)
+	}
+	return fork.ShortageOf(se) != nil
+}
+
+// namespacesOff reports whether a reached limit of namespaces (ENOSPC, namespaces(7)) is a
+// setting and no shortage. It is if a limit is 0, or if this process is not in the initial user
+// namespace, which maps all ids: an outer one can have any limit, which can't be seen from
+// here.
+func namespacesOff(read func(file string) string) bool {
+	for _, kind := range []string{"user", "mnt", "ipc", "pid"} {
+		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
+			return true
+		}
+	}
+	ids := strings.Fields(read("/proc/self/uid_map"))
+	return len(ids) > 0 && !slices.Equal(ids, []string{"0", "0", "4294967295"})
+}

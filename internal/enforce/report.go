@@ -1,0 +1,256 @@
+package enforce
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// report compares what was asked for with the results of the plan's steps, and adds a Gap for
+// what is not enforced. Nothing else makes Gaps.
+type report struct {
+	p    *Plan
+	opts Options
+
+	set    protect.Set
+	cut    deny.Cut
+	apart  []protect.Fact // the result of taking zsbx's own files out of the trees
+	mounts mounts.Result
+}
+
+func (r *report) add(g Gap) {
+	if !slices.Contains(r.p.Gaps, g) {
+		r.p.Gaps = append(r.p.Gaps, g)
+	}
+}
+
+// core adds a gap for a promise that a rule asked for. If the machine's owner can close it, the
+// hint says how.
+func (r *report) core(name, promise, why string, from policy.Origin) {
+	g := Gap{Name: name, Kind: Core, Promise: promise, Why: why, Origin: from}
+	if c := &r.p.Caps; c.MountHint != "" && strings.HasSuffix(why, c.MountReason) {
+		g.Hint = c.MountHint
+	}
+	r.add(g)
+}
+
+// hardening adds a gap for a promise that is made by default.
+func (r *report) hardening(name, promise, why, hint string) {
+	r.add(Gap{Name: name, Kind: Hardening, Promise: promise, Why: why, Hint: hint})
+}
+
+// linux adds all gaps of a plan for Linux.
+func (r *report) linux() {
+	for _, d := range r.cut.Unheld {
+		r.denied(d.Deny, d.Why, d.In)
+	}
+	r.p.denied, r.p.open = r.cut.Denied, r.cut.Open
+	if r.p.Landlock != nil {
+		r.self(append(r.set.SelfFacts, r.apart...))
+	}
+	r.namespace()
+	r.facts(r.set.Facts)
+	r.files()
+	r.network()
+	r.socket()
+	r.process()
+	r.everywhere()
+}
+
+// everywhere adds the gaps that all systems can have.
+func (r *report) everywhere() {
+	if r.p.Caps.Orphans {
+		r.add(OrphansGap())
+	}
+	r.limits()
+	r.private()
+}
+
+// denied adds a gap for a denial. If all that it denies is in a directory, the hint closes that
+// directory, which keeps the promise.
+func (r *report) denied(d policy.DenyPath, why, in string) {
+	promise := "no access to " + d.Pattern
+	switch {
+	case in != "":
+		kind := Core
+		if d.Secret {
+			kind = Hardening
+		}
+		hint := "--deny " + shell.QuotePath(glob.QuoteMeta(r.p.Policy.Short(in)))
+		r.add(Gap{Name: GapDeny, Kind: kind, Promise: promise, Why: why, Hint: hint, Origin: d.Deny.Origin})
+	case d.Secret:
+		r.hardening(GapDeny, promise, why, "")
+	default:
+		r.core(GapDeny, promise, why, d.Deny.Origin)
+	}
+}
+
+// limits adds gaps for the limits that need a control group.
+func (r *report) limits() {
+	why := r.opts.NoLimits
+	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
+		why = "without Landlock the command could lift them"
+	}
+	for _, l := range r.p.Policy.Limits.All() {
+		if why != "" && l.Name != "timeout" && l.Name != "max_output" {
+			r.core(GapLimits, l.Name+": at most "+l.Value, why, l.Origin)
+		}
+	}
+}
+
+// private adds gaps for what the command shares although the policy says otherwise.
+func (r *report) private() {
+	own := r.p.Policy.Private
+	if own.Home.Is() && r.mounts.Home != "" {
+		r.core(GapHome, "a home directory of the command's own", r.mounts.Home, own.Home.Origin)
+	}
+	if own.Pids.Is() && r.mounts.Pids != "" {
+		r.core(GapPids, "no view of processes outside", r.mounts.Pids, own.Pids.Origin)
+	}
+}
+
+// self adds gaps for zsbx's own files that the command can change, and for what it may not do
+// because they are protected.
+func (r *report) self(facts []protect.Fact) {
+	for _, f := range facts {
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
+		if f.Closed {
+			g.Kind = Hardening
+		}
+		r.add(g)
+	}
+}
+
+// facts adds gaps for what can't be protected because it is not known.
+func (r *report) facts(facts []protect.Fact) {
+	for _, f := range facts {
+		r.hardening(GapProtect, f.Promise, f.Why, f.Hint)
+	}
+}
+
+const noLandlock = "without Landlock no mount namespace is made"
+
+// namespace adds gaps for what is open without a mount namespace, or despite one: the protected
+// set, metadata, shared memory, terminals, denials in writable trees.
+func (r *report) namespace() {
+	p, why, hint := r.p, r.mounts.None, ""
+	if p.Landlock == nil && len(r.opts.Protect) > 0 {
+		r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
+	}
+	if p.Landlock != nil && !p.Caps.MountNS {
+		hint = p.Caps.MountHint
+	}
+	if p.Mounts == nil && len(r.set.Mounts) > 0 {
+		r.hardening(GapProtect, "no change of "+r.set.Summary(), why, hint)
+	}
+	if (p.Mounts == nil || r.mounts.Metadata != "") && mounts.WritableTrees(p.Policy.Paths) != nil {
+		r.hardening(GapMetadata, "no change of mode, owner, times, attributes and flags of files outside the writable trees", cmp.Or(why, r.mounts.Metadata), hint)
+	}
+	if p.Mounts == nil || r.mounts.IPC != "" {
+		r.hardening(GapIPC, "no shared memory, semaphores and message queues of programs outside", cmp.Or(why, r.mounts.IPC), hint)
+	}
+	if p.Mounts == nil && mounts.OpensTerminals(p.Policy) {
+		r.hardening(GapTerminals, "no access to the user's other terminals", why, hint)
+	}
+	for _, d := range r.cut.Later {
+		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
+			Promise: "nothing new is made under the denied name " + d.Pattern,
+			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
+			Origin:  d.Deny.Origin})
+	}
+}
+
+const onlyAllowed = "files are read, written and executed only where allowed"
+
+// files adds the gaps about files.
+func (r *report) files() {
+	p := r.p
+	if p.Landlock == nil {
+		r.core(GapFiles, onlyAllowed, "Landlock (Linux 5.13) is needed: "+orUnknown(p.Caps.LandlockReason), policy.Origin{})
+		for _, d := range p.Policy.Deny {
+			r.denied(d, "Landlock is needed", "")
+		}
+	} else if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
+		r.core(GapTruncate, "files are emptied only where they may be written", p.needs(3)+", or seccomp: "+orUnknown(p.Caps.SeccompReason), policy.Origin{})
+	}
+}
+
+// network adds the gaps about the network.
+func (r *report) network() {
+	p, net := r.p, r.p.Policy.Net
+	if net.Mode == policy.NetOpen {
+		return
+	}
+	if p.Seccomp == nil {
+		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network except what is allowed", Hint: "--net", Origin: net.From,
+			Why: "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason)})
+	}
+	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
+		return
+	}
+	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
+		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only the TCP ports that are listed", Hint: "--no-net", Origin: net.From,
+			Why: p.socketsNeed(4)})
+	}
+	if len(net.BindTCP) > 0 {
+		r.add(Gap{Name: GapTCPAutobind, Kind: Hardening, Promise: "no listening on a TCP port that the kernel chooses", Origin: net.BindTCP[0].Origin,
+			Why: "no kernel refuses listen(2) on an unbound socket, and listening is allowed here"})
+	}
+}
+
+// socket adds gaps for the ways that are left to daemons outside.
+func (r *report) socket() {
+	p := r.p
+	if p.Mediation.Mediates() {
+		return
+	}
+	if (p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
+		r.hardening(GapUnixSockets, "no connection to sockets of programs outside, by path", p.socketsNeed(9), "")
+	}
+	if p.Caps.Answered || p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
+		r.hardening(GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", p.socketsNeed(6), "")
+	}
+}
+
+// process adds gaps for the ways that are left to processes outside, the terminal and the
+// kernel.
+func (r *report) process() {
+	p := r.p
+	if !p.holdsSignals() {
+		r.hardening(GapSignals, "no signals to processes outside", p.needs(6)+p.orSupervisor(), "")
+	}
+	if p.Seccomp != nil {
+		return
+	}
+	why := "seccomp is needed: " + orUnknown(p.Caps.SeccompReason)
+	r.hardening(GapPriorities, "no change of limits and priorities of processes outside", why, "")
+	r.hardening(GapTerminal, "no typing into the caller's terminal", why, "")
+	r.hardening(GapKernel, "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", why, "")
+}
+
+// socketsNeed returns what Landlock, or the broker in its place, lacks to check connections.
+func (p *Plan) socketsNeed(version int) string {
+	if p.Caps.Answered {
+		return "a supervisor outside, such as an outer zsbx's, may connect for the command, and Landlock does not apply to it"
+	}
+	return p.needs(version) + p.orSupervisor()
+}
+
+func (p *Plan) needs(version int) string {
+	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, landlock.Of(version).Linux)
+	if p.Landlock == nil {
+		return need + ": " + orUnknown(p.Caps.LandlockReason)
+	}
+	return fmt.Sprintf("%s, this kernel has %d", need, p.Caps.Landlock)
+}
+
+func orUnknown(reason string) string { return cmp.Or(reason, "not available here") }

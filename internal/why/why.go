@@ -1,0 +1,334 @@
+package why
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/enforce/answer"
+	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Report is what a command was refused, for people and programs.
+type Report struct {
+	Status      int          `json:"status"`
+	Proved      bool         `json:"proved"` // each error was seen to come from the kernel
+	Seen        int          `json:"seen"`   // watched system calls
+	Entries     []Entry      `json:"refusals"`
+	Ordinary    int          `json:"ordinary"`    // refusals that would happen without zsbx, too
+	Environment []string     `json:"environment"` // variables that the command did not get but may have wanted
+	More        bool         `json:"more"`        // there were more than could be recorded
+	Last        *Failure     `json:"last_failure,omitempty"`
+	Causes      int          `json:"-"` // entries with Cause
+	Needs       []learn.Need `json:"-"` // for all entries
+}
+
+// Failure is the call that failed last before a command did, for an ordinary reason: the modes
+// of files, or a missing file. It came after all refusals, or after all but those of programs
+// that went on.
+type Failure struct {
+	Verb    string `json:"operation"`
+	Path    string `json:"path"`
+	Errno   string `json:"errno"`
+	Program string `json:"program"`
+}
+
+// Entry is one thing that was refused, however often. It has the most telling refusal, with
+// Count, Proved, Left and When for all of them.
+type Entry struct {
+	Rank  int    `json:"rank"`
+	Cause bool   `json:"cause"` // it looks like the reason why the command failed
+	Verb  string `json:"operation"`
+	Path  string `json:"path"`         // or a port, a socket, a process, a system call
+	To    string `json:"to,omitempty"` // of a rename or link
+	watch.Refusal
+	By       string          `json:"by"`    // landlock, mounts, seccomp, sockets, no_new_privs, seatbelt, or unknown
+	Paths    int             `json:"paths"` // how many different paths it has
+	Reason   string          `json:"reason"`
+	Origin   policy.Origin   `json:"origin,omitzero"`
+	Hint     learn.Hint      `json:"-"`
+	Flags    string          `json:"hint,omitempty"`     // the flags of Hint
+	TOML     json.RawMessage `json:"toml,omitempty"`     // the policy of Hint
+	GivesUp  string          `json:"gives_up,omitempty"` // the promise that Hint gives up, or ""
+	Harmless string          `json:"harmless,omitempty"` // why programs continue without it, or ""
+	NoHint   string          `json:"no_hint,omitempty"`  // why no rule is proposed, or ""
+	Secret   bool            `json:"secret"`             // it is about a secret, so there is no hint
+
+	instead string // another program that PATH leads to after this one
+}
+
+// New returns the report of a command that ended with a status.
+func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
+	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
+	var list []*enforce.Refusal
+	for i := range got.List {
+		x := &got.List[i]
+		if x.Ordinary {
+			r.Ordinary += x.Count
+			continue
+		}
+		for j := range x.Answer.Needs {
+			n := &x.Answer.Needs[j]
+			n.Why = harmless(plan.Policy.Home, x.Act.Verb(), n.Path, x.Program)
+		}
+		list, r.Needs = append(list, x), append(r.Needs, x.Answer.Needs...)
+	}
+	rules, with := make(map[learn.Need]*learn.Proposal), make(map[pair]*enforce.Plan)
+	var all []*learn.Proposal
+	proposed, left := learn.Rules(r.Needs, plan.Policy)
+	for _, q := range proposed {
+		for _, n := range q.Needs {
+			rules[n] = &q
+		}
+		all = append(all, &q)
+	}
+	withAll := plan.With(all...)               // plans take time: only a doubtful rule gets its own
+	groups := make(map[any][]*enforce.Refusal) // refusals that one rule would allow are one entry
+	var order []any
+	for _, x := range list {
+		q := pair{}
+		if !apart(x) { // else the copying that follows would be hidden as harmless
+			q = pairOf(x.Answer.Needs, rules)
+		}
+		if q[0] != nil && hopeless(withAll, x.Act) != nil {
+			if with[q] == nil {
+				with[q] = plan.With(q[:]...)
+			}
+			if ans := hopeless(with[q], x.Act); ans != nil { // q would not help
+				if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
+					ans.Hint = q.hint(plan.Policy).And(ans.Hint)
+				}
+				q, x.Answer = pair{}, *ans
+			}
+		}
+		key := any(q)
+		if q[0] == nil {
+			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, string(x.Answer.By), x.Errno, x.Via}
+		}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], x)
+	}
+	for _, key := range order {
+		q, _ := key.(pair)
+		e := entry(plan.Policy, groups[key], q)
+		for _, n := range left {
+			if e.Flags == "" && slices.ContainsFunc(groups[key], func(x *enforce.Refusal) bool { return slices.ContainsFunc(x.Answer.Needs, n.Same) }) {
+				e.NoHint = n.Why
+				break
+			}
+		}
+		r.Entries = append(r.Entries, e)
+	}
+	r.rank(slices.DeleteFunc(slices.Clone(got.Failures), func(f watch.Refusal) bool { return follows(&f, list) }))
+	if status != 0 {
+		r.Environment = wanted(plan.Policy.EnvDrop)
+	}
+	if status != 0 && r.Causes == 0 { // it may have wanted any variable except those that shells set
+		own := []string{"OLDPWD", "SHLVL", "_"}
+		for _, name := range plan.Policy.EnvDrop {
+			if !slices.Contains(r.Environment, name) && !slices.Contains(own, name) {
+				r.Environment = append(r.Environment, name)
+			}
+		}
+	}
+	return r
+}
+
+// pair has the rules that an act needs. A rename may need two.
+type pair [2]*learn.Proposal
+
+// pairOf returns no rules if one of them may not be proposed, since the other alone would not
+// help.
+func pairOf(needs []learn.Need, rules map[learn.Need]*learn.Proposal) (q pair) {
+	for i, n := range needs {
+		if rules[n] == nil {
+			return pair{}
+		}
+		if rules[n] != q[0] {
+			q[i] = rules[n]
+		}
+	}
+	return q
+}
+
+func (q pair) hint(r *policy.Resolved) learn.Hint {
+	h := q[0].Hint(r)
+	if q[1] != nil {
+		h = h.And(q[1].Hint(r))
+	}
+	return h
+}
+
+// hopeless returns a plan's answer to an act if the plan refuses it and no rule would allow it,
+// or nil.
+func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
+	if plan == nil {
+		return nil
+	}
+	ans := plan.Decide(act)
+	if ans.Errno == "EXDEV" { // programs copy instead, and remove the source
+		ans = plan.Decide(enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActCreat, Path: act.To, Missing: !act.ToExists})
+		if ans.Verdict != enforce.Refused && act.Op == answer.Rename {
+			ans = plan.Decide(enforce.Act{Op: answer.Remove, Path: act.Path, Mode: act.Mode})
+		}
+	}
+	if ans.Verdict == enforce.Refused && ans.Needs == nil {
+		return &ans
+	}
+	return nil
+}
+
+// entry returns the entry for refusals that the rules q would end.
+func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
+	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int { return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb())) })
+	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: string(x.Answer.By), Reason: x.Answer.Reason, Origin: x.Answer.Origin,
+		Hint: x.Answer.Hint, Secret: q[0] == nil && x.Answer.Secret != ""}
+	if q[0] != nil {
+		e.Hint = q.hint(r)
+	}
+	e.Flags, e.TOML, e.GivesUp = e.Hint.Typed(r), e.Hint.JSON(), e.Hint.GivesUp
+	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
+		e.Harmless = "programs copy where they can't rename"
+	}
+	e.instead = instead(r, &e)
+	if e.instead != "" {
+		e.Reason += "; " + r.Short(e.instead) + " comes next on PATH, and may have run instead"
+	}
+	if x.Unknown() {
+		e.By, e.Reason = "unknown", "neither the policy nor file permissions explain it: please report this"
+	}
+	if x.Via != "" {
+		e.Reason += "; it is the interpreter of " + r.Short(x.Via)
+	}
+	paths := make(map[string]bool)
+	e.Count = 0
+	for _, x := range group {
+		paths[x.Act.Path] = true
+		e.Count, e.Proved = e.Count+x.Count, e.Proved && x.Proved
+		e.Left = min(e.Left, x.Left)
+		if x.When >= e.When {
+			e.When = x.When
+			e.Process = x.Process
+			e.Exit = x.Exit
+		}
+	}
+	e.Paths = len(paths)
+	return e
+}
+
+// instead returns the program that execvp(3) goes on to when the one of an entry is refused, or "".
+func instead(r *policy.Resolved, e *Entry) string {
+	if e.Verb != "exec" || e.Errno != "EACCES" {
+		return ""
+	}
+	next := r.NextOnPATH(e.Path)
+	if next == "" || !r.Allowed(next, policy.Exec).Allowed {
+		return ""
+	}
+	return next
+}
+
+// apart reports whether a rename failed only because its ends are on different mounts.
+func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == answer.Mounts }
+
+// soon is how many calls a thread may make after a refusal that made it give up.
+const soon = 8
+
+// rank puts the likely cause first. If the command failed, it marks that one as a cause, and
+// also refusals right after which a thread of the same process ended. The order of events
+// decides between processes: what came before the last one that gave up was survived. If a
+// process failed later for an ordinary reason, that is the likelier cause, and nothing is
+// marked.
+func (r *Report) rank(failures []watch.Refusal) {
+	last := r.lastProcess()
+	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(last), a.score(last)) })
+	var after *watch.Refusal // the last ordinary failure
+	i := slices.IndexFunc(failures, func(f watch.Refusal) bool { return f.Exit != 0 && f.Left <= soon })
+	if i >= 0 && r.Status != 0 {
+		after = &failures[i]
+	}
+	found := false // whether a cause is more than a call
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		e.Rank = i + 1
+		also := e.Left <= soon && e.Process == last
+		if e.ran() {
+			also = !found
+		}
+		survived := after != nil && after.When > e.When
+		e.Cause = r.Status != 0 && e.Harmless == "" && e.explains(r.Status) && !survived && (r.Causes == 0 || also) || e.instead != ""
+		if e.Cause {
+			r.Causes++
+			found = found || e.Verb != "call"
+		}
+	}
+	if after != nil && r.Causes == 0 {
+		r.Last = &Failure{after.Act.Verb(), cmp.Or(after.Act.To, after.Act.Path), after.Errno, after.Program}
+	}
+}
+
+// follows reports whether a file is missing because a refused call would have made it, or a
+// directory above it.
+func follows(f *watch.Refusal, list []*enforce.Refusal) bool {
+	return slices.ContainsFunc(list, func(x *enforce.Refusal) bool {
+		made := cmp.Or(x.Act.To, x.Act.Path)
+		return made != "" && policy.Within(f.Act.Path, made)
+	})
+}
+
+// lastProcess returns the process that failed last because of a refusal, as far as that is
+// known, or 0. Programs make up for many calls that are refused.
+func (r *Report) lastProcess() (process int) {
+	for _, is := range []func(*Entry) bool{
+		func(e *Entry) bool { return e.Verb != "call" && e.Exit != 0 && e.Left <= soon },
+		func(e *Entry) bool { return e.Verb != "call" && e.Exit != 0 },
+		func(e *Entry) bool { return e.Verb != "call" && e.Left <= soon },
+		func(e *Entry) bool { return e.Left <= soon },
+	} {
+		when := -1.0
+		for i := range r.Entries {
+			e := &r.Entries[i]
+			if e.Harmless == "" && !e.ran() && e.When > when && is(e) {
+				process, when = e.Process, e.When
+			}
+		}
+		if when >= 0 {
+			return process
+		}
+	}
+	return 0
+}
+
+// explains reports whether a refusal can be why a command ended with a status. With 127 shells
+// say that a program was not found, and loaders that a library was not.
+func (e *Entry) explains(status int) bool {
+	return status != 127 || slices.Contains([]string{"exec", "read", "list"}, e.Verb)
+}
+
+// score returns how likely an entry is the cause: by its operation, how soon its thread ended
+// after it, and how late it came. last is the process that gave up last.
+func (e *Entry) score(last int) float64 {
+	score := weight(e.Verb) + 20*e.When
+	if e.ran() {
+		return score - 50
+	}
+	if e.Left <= soon {
+		score += 60 - 5*float64(e.Left)
+	}
+	if e.Process == last && (e.Left <= soon || e.Exit != 0) {
+		score += 100
+	}
+	if e.Harmless != "" {
+		score -= 200
+	}
+	return score
+}
+
+// ran reports whether the entry is about a program that ran without the rights that its file
+// would give. It may not have needed them.
+func (e *Entry) ran() bool { return e.By == string(answer.NoNewPrivs) && e.Errno == "" }
