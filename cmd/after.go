@@ -18,7 +18,7 @@ import (
 
 func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string) {
 	terminal := isTerminal(a.stderr)
-	o.tellConfig(a, plan, argv)
+	a.tellGit(plan, argv)
 	if !terminal && !builds(plan.Policy, argv) {
 		return
 	}
@@ -36,46 +36,6 @@ func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string) {
 		n := len(a.args) - len(argv)
 		a.say.hint("zsbx why %s", quoteArgs(append(withoutValues(a.args[1:n]), argv...)))
 	}
-}
-
-// tellConfig says that git's configuration is protected, if git was to change it: git itself says
-// "Device or resource busy".
-func (o *runFlags) tellConfig(a *app, plan *enforce.Plan, argv []string) {
-	r := plan.Policy
-	top := r.Host().Repository(r.Dir)
-	if top == "" || !setsConfig(argv) && !setsConfig(shellWords(argv)) {
-		return
-	}
-	file, st, exists := r.Look(top + "/.git/config")
-	act := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite, Path: file, Mode: st.Mode.Type(), Missing: !exists}
-	d := plan.Decide(act)
-	if hint := plan.Hint(act, &d); d.Verdict == enforce.Refused && hint.Flags != "" {
-		a.say.warn("git could not change %s: %s", shell.QuotePath(r.Short(file)), d.Reason)
-		a.offer(r, hint)
-	}
-}
-
-// setsConfig reports whether one of the words of a command line is git, to be run with a command that
-// writes the repository's configuration.
-func setsConfig(words []string) bool {
-	for i, word := range words {
-		if path.Base(word) != "git" {
-			continue
-		}
-		args := slices.DeleteFunc(slices.Clone(words[i+1:]), func(arg string) bool { return strings.HasPrefix(arg, "-") })
-		args = append(args, "", "", "")
-		switch args[0] {
-		case "init":
-			return true
-		case "remote":
-			return slices.Contains([]string{"add", "remove", "rm", "rename", "set-url"}, args[1])
-		case "submodule":
-			return slices.Contains([]string{"add", "init", "deinit", "set-url", "update"}, args[1])
-		case "config": // a name alone is only read
-			return args[2] != "" && args[2] != "git" && args[1] != "get"
-		}
-	}
-	return false
 }
 
 // builds reports whether a command is a toolchain's, by its name, or a script or program of the
