@@ -53,6 +53,15 @@ func (f Found) IsRegular() bool { return f.Presence == Present && f.Stat.Mode.Is
 // IsLink reports whether it is known that a symbolic link is there.
 func (f Found) IsLink() bool { return f.Presence == Present && f.Stat.Mode&fs.ModeSymlink != 0 }
 
+// MayOpen reports whether a command could get into a directory: it may search it, or its owner
+// is the user, who can change its mode.
+func (h *Host) MayOpen(dir string, st Stat) bool {
+	if h.UID == 0 || st.UID == h.UID {
+		return true
+	}
+	return !errors.Is(h.Look(dir+"/.").Err, fs.ErrPermission)
+}
+
 // Way is where a path leads. If that is Unknown, Path and Links are as far as it is known, and
 // the rest of the path is appended.
 type Way struct {

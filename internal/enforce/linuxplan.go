@@ -50,7 +50,8 @@ func (p *Plan) denyRequest(host *policy.Host, none string, table func() mounts.T
 	}
 	if len(q.Deny) > 0 && host != nil {
 		q.Twice = table().Twice()
-		q.Same = func(p string) []string { return table().Same(host, p) }
+		q.Unread = table().Unread
+		q.Same = func(p string) ([]string, error) { return table().Same(host, p) }
 	}
 	return q
 }

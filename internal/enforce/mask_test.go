@@ -6,16 +6,20 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
+// mountinfo has the mounts of a machine.
+const mountinfo = "/proc/self/mountinfo"
+
 // treeHost is a machine with the files and texts in the map. Names that end in a slash are
 // directories. Texts that begin with "->" are links.
 func treeHost(files map[string]string) *policy.Host {
-	tree := map[string]string{"/": ""}
+	tree := map[string]string{"/": "", mountinfo: "1 0 8:1 / / rw - ext4 /dev/a rw\n"}
 	for name, text := range files {
 		clean := path.Clean(name)
 		if tree[clean] = text; strings.HasSuffix(name, "/") {
@@ -242,5 +246,49 @@ func TestMountGaps(t *testing.T) {
 				t.Errorf("got %q, want %q", s, c.want)
 			}
 		})
+	}
+}
+
+// TestMountsUnread: if it is not known what is mounted where, denied, protected and zsbx's own
+// files may have other names. Then the command does not start, or that is accepted by name, and
+// what has a known name is covered nevertheless.
+func TestMountsUnread(t *testing.T) {
+	h := treeHost(map[string]string{"/w/.env": "", "/w/.git/config": "", "/w/own": "", "/ro/secret": ""})
+	read := h.ReadFile
+	var failure error
+	h.ReadFile = func(p string) ([]byte, error) {
+		if p == mountinfo && failure != nil {
+			return nil, failure
+		}
+		return read(p)
+	}
+	r := asked(h, "", []string{"/w"}, "/w/.env", "/ro/secret")
+	r.Paths = append(r.Paths, policy.Path{Path: "/ro", Access: policy.Read, Mode: fs.ModeDir})
+	plan := func() (p *Plan, gaps string) {
+		p = NewPlan(r, canMount(), h, Options{Protect: []string{"/w/own"}})
+		var all []string
+		for _, g := range p.Gaps {
+			if strings.Contains(g.Why, "other mounts") {
+				all = append(all, g.Name+": "+g.Promise)
+			}
+		}
+		return p, strings.Join(all, "\n")
+	}
+	control, gaps := plan()
+	if gaps != "" || control.Err(nil, false) != nil {
+		t.Fatalf("control: %q, %v", gaps, control.Err(nil, false))
+	}
+	const want = "deny: no access to /w/.env\ndeny: no access to /ro/secret\n" +
+		"own-files: no change of file systems of the kernel that are in writable trees, which zsbx relies on\n" +
+		"own-files: no change of /w/own, which zsbx relies on\n" +
+		"protect: no change of /w/.git/config and more by other names"
+	for _, failure = range []error{syscall.EACCES, syscall.EIO, syscall.ENOENT} {
+		p, gaps := plan()
+		if gaps != want || p.Err(nil, false) == nil {
+			t.Errorf("%v: gaps\n%s\nwant\n%s", failure, gaps, want)
+		}
+		if got := mountList(p); got != mountList(control) || !strings.Contains(got, "mask /w/.env") {
+			t.Errorf("%v: %s", failure, got)
+		}
 	}
 }

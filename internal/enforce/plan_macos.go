@@ -22,7 +22,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
-	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return nil }))
+	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return mounts.Table{} }))
 	rep.self(prot.SelfFacts)
 	rep.facts(prot.Facts)
 	p.audit = prot.Audit

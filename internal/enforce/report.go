@@ -152,6 +152,9 @@ func (r *report) namespace() {
 	if p.Mounts == nil && len(r.set.Mounts) > 0 {
 		r.hardening(GapProtect, "no change of "+r.set.Summary(), why, hint)
 	}
+	if u := r.mounts.Unseen; u != nil {
+		r.hardening(GapProtect, "no change of "+u.Path+" and more by other names", u.Why.Error(), "")
+	}
 	if (p.Mounts == nil || r.mounts.Metadata != "") && mounts.WritableTrees(p.Policy.Paths) != nil {
 		r.hardening(GapMetadata, "no change of mode, owner, times, attributes and flags of files outside the writable trees", cmp.Or(why, r.mounts.Metadata), hint)
 	}

@@ -71,9 +71,11 @@ type Request struct {
 	NoMasks string // why nothing can be masked, or ""
 
 	// Twice are the mount points whose files have other names, too. Same returns a path's other
-	// names. Landlock's rules are bound to inodes, so a rule for one name opens both.
-	Twice []string
-	Same  func(p string) []string
+	// names; the error says that there may be more. Landlock's rules are bound to inodes, so a
+	// rule for one name opens both. Unread says why they are not known at all.
+	Twice  []string
+	Same   func(p string) ([]string, error)
+	Unread error
 
 	// Private is a directory below which trees are masked, not split, or "". The command has a
 	// private directory there, and Landlock's rights hold for all in it.
@@ -88,6 +90,7 @@ type denials struct {
 	visited int
 	added   int
 	in      string                 // unheld.In
+	unseen  error                  // other names in a tree may be denied, or lead to what is
 	files   map[policy.FileID]bool // denied files that are no directories
 	out     Cut
 }
@@ -145,6 +148,8 @@ func (d *denials) apply(t Tree) []Tree {
 	if len(d.deny) == 0 {
 		return []Tree{t}
 	}
+	d.unseen = nil
+	defer d.maybe()
 	own := d.names(t.Path)
 	places := d.places(t.Path)
 	// The user did not ask to deny the secrets. So they are masked or stay open: a home
@@ -188,6 +193,14 @@ func (d *denials) apply(t Tree) []Tree {
 		d.fail(fmt.Sprintf("%s%s can't be allowed entry by entry: %v", none, t.Path, err), asked...)
 	}
 	return []Tree{t}
+}
+
+// maybe says that denials may not be held, since not all names in a tree are known.
+func (d *denials) maybe() {
+	if d.unseen != nil {
+		d.in = ""
+		d.fail(d.unseen.Error(), d.deny...)
+	}
 }
 
 // mask adds masks for what the denials match in a writable tree. It returns why that is

@@ -173,11 +173,11 @@ func TestDenialsTwice(t *testing.T) {
 	c := Subtract(Request{
 		Trees: []Tree{{Path: "/d", Access: policy.Read | policy.Write, Mode: fs.ModeDir}}, Host: host,
 		Deny: []policy.DenyPath{lit("/d/a"), lit("/d/b")}, Twice: []string{"/d/a", "/d/b"},
-		Same: func(p string) []string {
+		Same: func(p string) ([]string, error) {
 			if o := other[p]; o != "" {
-				return []string{o}
+				return []string{o}, nil
 			}
-			return nil
+			return nil, nil
 		},
 	})
 	if len(c.Later) > 0 || len(c.Unheld) > 0 {

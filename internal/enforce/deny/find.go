@@ -24,12 +24,19 @@ type hit struct {
 	closed bool
 }
 
-// names returns a path and its other names through mounts.
+// names returns a path and its other names through mounts, as far as they are known.
 func (d *denials) names(p string) []string {
+	if d.Unread != nil {
+		d.unseen = d.Unread
+	}
 	if len(d.Twice) == 0 {
 		return []string{p}
 	}
-	return append([]string{p}, d.Same(p)...)
+	same, unseen := d.Same(p)
+	if unseen != nil {
+		d.unseen = unseen
+	}
+	return append([]string{p}, same...)
 }
 
 // place is a path in a tree (at) with one of its names (name). Denials are compared with the

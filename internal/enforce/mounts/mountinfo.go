@@ -1,43 +1,65 @@
 package mounts
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // aliases returns copies of mounts for places where the same files are mounted a second time.
 // Landlock rules are bound to inodes, so the command could reach the files by the other path.
-func aliases(host *policy.Host, table func() Table, ms []Mount) (out []Mount) {
+// unseen says that not all such places are known, and of which path.
+func aliases(host *policy.Host, table func() Table, ms []Mount) (out []Mount, unseen *Unseen) {
 	for _, m := range ms {
 		if m.Kind == Pin {
 			continue
 		}
-		for _, m.Path = range table().Same(host, m.Path) {
+		p := m.Path
+		same, err := table().Same(host, p)
+		if err != nil && unseen == nil && m.Kind == Protect {
+			unseen = &Unseen{p, err}
+		}
+		for _, m.Path = range same {
 			out = append(out, m)
 		}
 	}
-	return out
+	return out, unseen
+}
+
+// Unseen is a path of which not all other names are known, and why.
+type Unseen struct {
+	Path string
+	Why  error
 }
 
 // Table has the mounts that a process sees.
-type Table []procfs.Mount
+type Table struct {
+	Mounts []procfs.Mount
+	Unread error // why they are not known; nil if they are
+}
 
-// ReadTable returns the table of this process. It is empty if it can't be read.
+// ReadTable returns the table of this process.
 func ReadTable(host *policy.Host) Table {
-	data, _ := host.ReadFile("/proc/self/mountinfo")
-	return procfs.Mounts(string(data))
+	data, err := host.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return Table{Unread: fmt.Errorf("other mounts of the same files are not known: %w", err)}
+	}
+	return Table{Mounts: procfs.Mounts(string(data))}
 }
 
 // of returns the index of the mount that a path is on: the deepest one, and the last of those
 // on the same point.
 func (t Table) of(p string) int {
 	best := -1
-	for i, m := range t {
-		if policy.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t[best].Point)) {
+	for i, m := range t.Mounts {
+		if policy.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t.Mounts[best].Point)) {
 			best = i
 		}
 	}
@@ -50,10 +72,11 @@ func (t Table) Aliases(p string) []string {
 	if on < 0 {
 		return nil
 	}
-	inFS := path.Join(t[on].Root, strings.TrimPrefix(p, t[on].Point))
+	own := t.Mounts[on]
+	inFS := path.Join(own.Root, strings.TrimPrefix(p, own.Point))
 	var out []string
-	for i, m := range t {
-		if i == on || m.Dev != t[on].Dev || !policy.Within(inFS, m.Root) {
+	for i, m := range t.Mounts {
+		if i == on || m.Dev != own.Dev || !policy.Within(inFS, m.Root) {
 			continue
 		}
 		q := path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
@@ -64,17 +87,40 @@ func (t Table) Aliases(p string) []string {
 	return out
 }
 
-// Same returns the Aliases that lead to the same file. Another mount may cover one.
-func (t Table) Same(host *policy.Host, p string) []string {
-	return slices.DeleteFunc(t.Aliases(p), func(q string) bool {
+// Same returns the Aliases that lead to the same file. Another mount may cover one. The error
+// says that there may be more.
+func (t Table) Same(host *policy.Host, p string) (out []string, unseen error) {
+	unseen = t.Unread
+	for _, q := range t.Aliases(p) {
 		here, there := host.Look(p), host.Look(q)
-		return here.Presence != policy.Present || there.Presence != policy.Present || here.Stat.ID != there.Stat.ID
-	})
+		switch {
+		case here.Presence == policy.Absent, there.Presence == policy.Absent:
+		case here.Presence == policy.Unknown:
+			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(here.Err))
+		case there.Presence == policy.Unknown && mayReach(host, q):
+			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(there.Err))
+		case there.Presence == policy.Present && here.Stat.ID == there.Stat.ID:
+			out = append(out, q)
+		}
+	}
+	return out, unseen
+}
+
+// mayReach reports whether a command could look at a path at which zsbx can't look: it may
+// change the mode of the innermost directory on the way that can be seen.
+func mayReach(host *policy.Host, p string) bool {
+	at := host.Look(p)
+	why := at.Err
+	for at.Presence != policy.Present && p != "/" {
+		p = path.Dir(p)
+		at = host.Look(p)
+	}
+	return host.MayOpen(p, at.Stat) || !errors.Is(why, fs.ErrPermission)
 }
 
 // Twice returns the paths of mounts that are visible at several places, by all their names.
 func (t Table) Twice() (out []string) {
-	for i, m := range t {
+	for i, m := range t.Mounts {
 		if t.of(m.Point) == i { // no other mount covers it
 			if names := t.Aliases(m.Point); len(names) > 0 {
 				out = append(append(out, m.Point), names...)
@@ -89,7 +135,7 @@ func (t Table) Twice() (out []string) {
 // tracking.
 func (t Table) Relied() []string {
 	var out []string
-	for _, m := range t {
+	for _, m := range t.Mounts {
 		if m.Type == "proc" || m.Type == "cgroup" || m.Type == "cgroup2" {
 			out = append(out, m.Point)
 		}

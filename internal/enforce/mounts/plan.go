@@ -111,11 +111,12 @@ type Result struct {
 	Plan *Plan  // nil for no namespace
 	None string // why there is no namespace
 
-	Metadata string // why the metadata of files outside stays open despite the plan, or ""
-	IPC      string // why System V IPC and /dev/shm are shared, or ""
-	Home     string // why there is no private home although the policy asks for it, or ""
-	Pids     string // why there are no private process ids although the policy asks for them, or ""
-	Tmp      string // what /tmp and /var/tmp are for the command; "" if it has no private temporary directory
+	Unseen   *Unseen // a protected path that may have other names; nil for none
+	Metadata string  // why the metadata of files outside stays open despite the plan, or ""
+	IPC      string  // why System V IPC and /dev/shm are shared, or ""
+	Home     string  // why there is no private home although the policy asks for it, or ""
+	Pids     string  // why there are no private process ids although the policy asks for them, or ""
+	Tmp      string  // what /tmp and /var/tmp are for the command; "" if it has no private temporary directory
 }
 
 // New decides whether there is a namespace and what it does.
@@ -133,11 +134,12 @@ func New(q Request) Result {
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
 	// An alias may already be in the list. If it were covered twice, the second check would
 	// find the first cover instead of the file.
-	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
+	more, unseen := aliases(q.Host, q.Table, mp.Mounts)
+	mp.Mounts = joinMounts(append(mp.Mounts, more...))
 	if mp.UserNS {
 		mp.SSH = SSHCopies(q.Policy, q.Host)
 	}
-	out := Result{Plan: mp, IPC: q.private(mp)}
+	out := Result{Plan: mp, IPC: q.private(mp), Unseen: unseen}
 	out.Home, out.Tmp, out.Pids = q.home(mp), q.tmp(mp), q.pids(mp)
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil

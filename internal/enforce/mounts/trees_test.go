@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/procfs"
@@ -31,14 +32,14 @@ func TestWritableTrees(t *testing.T) {
 }
 
 func TestAliases(t *testing.T) {
-	table := Table(procfs.Mounts(strings.Join([]string{
+	table := Table{Mounts: procfs.Mounts(strings.Join([]string{
 		`1 0 8:1 / / rw - ext4 /dev/a rw`,
 		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
 		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
 		`4 1 8:1 /home /mnt/a\040b rw - ext4 /dev/a rw`,
 		`5 1 8:1 /srv /home/u/w/hidden rw - ext4 /dev/a rw`,
 		`6 4 0:9 / /mnt/a\040b/u/w rw - tmpfs none rw`,
-	}, "\n")))
+	}, "\n"))}
 	for _, c := range []struct {
 		path string
 		want []string
@@ -53,5 +54,41 @@ func TestAliases(t *testing.T) {
 		if got := table.Aliases(c.path); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
 		}
+	}
+}
+
+// TestSame: a second name that can't be looked at may be the same file, if the command could open
+// the directory that hides it.
+func TestSame(t *testing.T) {
+	table := Table{Mounts: procfs.Mounts("1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /home/u/w /mnt/shut/w rw - ext4 /dev/a rw\n")}
+	var hidden error
+	owner := uint32(0)
+	host := &policy.Host{UID: 1000, Lstat: func(p string) (policy.Stat, error) {
+		if hidden != nil && strings.HasPrefix(p, "/mnt/shut/") {
+			return policy.Stat{}, hidden
+		}
+		return policy.Stat{Mode: fs.ModeDir, UID: owner, ID: policy.FileID{Dev: 1, Ino: 7}}, nil
+	}}
+	for _, c := range []struct {
+		hidden error
+		owner  uint32
+		same   int
+		unseen bool
+	}{
+		{nil, 0, 1, false},
+		{syscall.ENOENT, 1000, 0, false},
+		{syscall.EACCES, 0, 0, false}, // neither can the command
+		{syscall.EACCES, 1000, 0, true},
+		{syscall.EIO, 0, 0, true},
+		{syscall.ELOOP, 1000, 0, true},
+	} {
+		hidden, owner = c.hidden, c.owner
+		same, unseen := table.Same(host, "/home/u/w/.env")
+		if len(same) != c.same || (unseen != nil) != c.unseen {
+			t.Errorf("%v, of %d: %q, %v", c.hidden, c.owner, same, unseen)
+		}
+	}
+	if _, unseen := (Table{Unread: syscall.EIO}).Same(host, "/home/u/w/.env"); unseen == nil {
+		t.Error("the names are not known")
 	}
 }

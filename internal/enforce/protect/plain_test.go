@@ -144,7 +144,7 @@ func testIndexBoundTrees(t *testing.T, more int) {
 		return policy.Path{Path: dir, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: flag}
 	}
 	r := &policy.Resolved{Paths: []policy.Path{tree(first), tree(second)}}
-	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return nil }})
+	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
 	if !slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Path == link+"/.git/config" }) {
 		t.Errorf("with %d bytes more protected are %v", more, set.Mounts)
 	}
@@ -215,7 +215,7 @@ func TestNear(t *testing.T) {
 	want = append(want, Change{Path: dir + "/below/.zsbx.toml", New: true})
 	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
-	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return nil }})
+	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
 	set.Trees = []string{dir}
 	s := set.Snapshot(&host)
 	if got := s.Changes(); len(got) > 0 {

@@ -37,6 +37,9 @@ func (c *protector) self(r *policy.Resolved, files []string, table func() mounts
 		return
 	}
 	c.itself = true
+	if why := table().Unread; why != nil {
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact("file systems of the kernel that are in writable trees", why.Error(), ""))
+	}
 	for _, dir := range table().Relied() {
 		if c.writable(dir) {
 			c.selfPath(r, dir)
@@ -80,8 +83,12 @@ func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table
 			fmt.Sprintf("it has %d names (hard links), and another one may be in a writable tree", st.Nlink),
 			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))))
 	}
-	for _, other := range table.Same(c.host, real) {
+	same, unseen := table.Same(c.host, real)
+	for _, other := range same {
 		c.selfPath(r, other)
+	}
+	if unseen != nil {
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, unseen.Error(), ""))
 	}
 }
 

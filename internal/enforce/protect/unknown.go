@@ -42,7 +42,7 @@ func (c *protector) unknown(p string, why error) {
 		case to.Presence != policy.Absent:
 			c.unknown(to.Path, why)
 		}
-	case !c.mayOpen(dir, at.Stat):
+	case !c.host.MayOpen(dir, at.Stat):
 		c.watch(Watched{Path: dir, Kind: Denied})
 	case slices.ContainsFunc(c.rules, func(rule string) bool { return policy.Within(rule, dir) }):
 		c.fact("no change of what programs outside act upon in "+dir, dir, why)
@@ -58,19 +58,10 @@ func (c *protector) whole(p string, st policy.Stat) {
 	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 }
 
-// mayOpen reports whether the command could get into a directory: it may search it, or its owner
-// is the user, who can change its mode.
-func (c *protector) mayOpen(dir string, st policy.Stat) bool {
-	if c.host.UID == 0 || st.UID == c.host.UID {
-		return true
-	}
-	return !errors.Is(c.host.Look(dir+"/.").Err, fs.ErrPermission)
-}
-
 // unlisted records that the links in a directory are not known.
 func (c *protector) unlisted(dir string, why error) {
 	at := c.host.Look(dir)
-	if at.Presence != policy.Present || c.mayOpen(dir, at.Stat) {
+	if at.Presence != policy.Present || c.host.MayOpen(dir, at.Stat) {
 		c.fact("no change of what links in "+dir+" lead to", dir, why)
 	}
 }

@@ -126,7 +126,7 @@ func write(t *testing.T, name, text string) {
 func find(host *policy.Host, tree string) Set {
 	rw := policy.Path{Path: tree, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}}
 	r := &policy.Resolved{OS: "linux", Dir: tree, Paths: []policy.Path{rw}}
-	set := Find(r, host, Request{Users: true, Repository: tree, Table: func() mounts.Table { return nil }})
+	set := Find(r, host, Request{Users: true, Repository: tree, Table: func() mounts.Table { return mounts.Table{} }})
 	set.Trees, set.Mounted = []string{tree}, true
 	return set
 }
