@@ -82,7 +82,7 @@ func (s *scenario) host(pl place) *policy.Host {
 	if s.files == nil {
 		return nil
 	}
-	tree := fstest.MapFS{}
+	tree := fstest.MapFS{"proc/self/mountinfo": {}}
 	for _, f := range s.files {
 		tree[strings.TrimPrefix(pl.in(f), "/")] = &fstest.MapFile{Mode: 0o600}
 	}
