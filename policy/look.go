@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"syscall"
 )
 
@@ -60,6 +61,18 @@ func (h *Host) MayOpen(dir string, st Stat) bool {
 		return true
 	}
 	return !errors.Is(h.Look(dir+"/.").Err, fs.ErrPermission)
+}
+
+// MayReach reports whether a command could look at a path at which zsbx can't look: it may
+// change the mode of the innermost directory on the way that can be seen.
+func (h *Host) MayReach(p string) bool {
+	at := h.Look(p)
+	why := at.Err
+	for at.Presence != Present && p != "/" {
+		p = path.Dir(p)
+		at = h.Look(p)
+	}
+	return !errors.Is(why, fs.ErrPermission) || h.MayOpen(p, at.Stat)
 }
 
 // Way is where a path leads. If that is Unknown, Path and Links are as far as it is known, and

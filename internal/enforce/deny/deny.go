@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -92,7 +93,15 @@ type denials struct {
 	in      string                 // unheld.In
 	unseen  error                  // other names in a tree may be denied, or lead to what is
 	files   map[policy.FileID]bool // denied files that are no directories
+	hidden  []hidden               // what is denied and can't be looked at
 	out     Cut
+}
+
+// hidden is a denied path that can't be looked at.
+type hidden struct {
+	by   barred
+	path string
+	why  error
 }
 
 // barred is a DenyPath with its parsed pattern.
@@ -179,7 +188,7 @@ func (d *denials) apply(t Tree) []Tree {
 	hits, err := d.hits(t.Path, places, asked)
 	if err == nil && len(hits) > 0 {
 		for _, h := range hits {
-			d.note(h.Path)
+			d.note(h.Path, h.by)
 		}
 		var apart []Tree
 		if apart, err = d.split(t, hits); err == nil {
@@ -261,9 +270,13 @@ func within(hits []hit, tree string) string {
 	return in
 }
 
-// note records the inode of a denied path.
-func (d *denials) note(p string) {
-	if at := d.Host.Look(p); at.Presence == policy.Present && !at.IsDir() {
+// note records the inode of a denied path, or that it can't be looked at. What the command can't
+// reach either was given other names by others, who meant them to be reached.
+func (d *denials) note(p string, by *barred) {
+	switch at := d.Host.Look(p); {
+	case at.Presence == policy.Unknown && d.Host.MayReach(p):
+		d.hidden = append(d.hidden, hidden{*by, p, at.Err})
+	case at.Presence == policy.Present && !at.IsDir():
 		d.files[at.Stat.ID] = true
 	}
 }
@@ -275,10 +288,21 @@ func (d *denials) note(p string) {
 func (d *denials) withoutLinks() {
 	for _, b := range d.deny {
 		if !b.Glob && !b.Secret && d.Host != nil {
-			d.note(b.Pattern)
+			d.note(b.Pattern, &b)
 		}
 	}
 	d.out.Trees = slices.DeleteFunc(d.out.Trees, func(t Tree) bool { return !t.Mode.IsDir() && d.files[t.ID] })
+	for _, h := range d.hidden {
+		d.in = ""
+		if i := slices.IndexFunc(d.out.Trees, d.manyNames); i >= 0 {
+			d.fail(fmt.Sprintf("%s may be another name (hard link) of %s, which can't be looked at: %v", d.out.Trees[i].Path, h.path, files.Plain(h.why)), h.by)
+		}
+	}
+}
+
+// manyNames reports whether a rule is for a file that may have other names.
+func (d *denials) manyNames(t Tree) bool {
+	return t.Mode.IsRegular() && d.Host.Look(t.Path).Stat.Nlink != 1
 }
 
 // covers reports whether a denial matches the path or a directory above it.

@@ -100,3 +100,38 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownLink: a file that a rule opens may be another name of a denied file that can't be
+// looked at. A file with one name is not, and neither is one whose denied name the command can't
+// reach.
+func TestUnknownLink(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		errno  error
+		owner  uint32
+		names  uint64
+		unheld int
+	}{
+		{"two names", syscall.EIO, 0, 2, 1},
+		{"one name", syscall.EIO, 0, 1, 0},
+		{"a directory of the user", syscall.EACCES, 1000, 2, 1},
+		{"a directory of others", syscall.EACCES, 0, 2, 0},
+		{"it does not exist", syscall.ENOENT, 1000, 2, 0},
+	} {
+		host := fakeHost("/s/key", "/alias")
+		host.UID = 1000
+		lstat := host.Lstat
+		host.Lstat = func(p string) (policy.Stat, error) {
+			if p == "/s/key" || p == "/s/." {
+				return policy.Stat{}, c.errno
+			}
+			st, err := lstat(p)
+			st.UID, st.Nlink = c.owner, c.names
+			return st, err
+		}
+		got := Subtract(Request{Trees: []Tree{{Path: "/alias", Access: policy.Read}}, Deny: []policy.DenyPath{lit("/s/key")}, Host: host})
+		if len(got.Unheld) != c.unheld {
+			t.Errorf("%s: %+v", c.name, got.Unheld)
+		}
+	}
+}

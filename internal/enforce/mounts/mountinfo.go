@@ -1,9 +1,7 @@
 package mounts
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -97,25 +95,13 @@ func (t Table) Same(host *policy.Host, p string) (out []string, unseen error) {
 		case here.Presence == policy.Absent, there.Presence == policy.Absent:
 		case here.Presence == policy.Unknown:
 			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(here.Err))
-		case there.Presence == policy.Unknown && mayReach(host, q):
+		case there.Presence == policy.Unknown && host.MayReach(q):
 			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(there.Err))
 		case there.Presence == policy.Present && here.Stat.ID == there.Stat.ID:
 			out = append(out, q)
 		}
 	}
 	return out, unseen
-}
-
-// mayReach reports whether a command could look at a path at which zsbx can't look: it may
-// change the mode of the innermost directory on the way that can be seen.
-func mayReach(host *policy.Host, p string) bool {
-	at := host.Look(p)
-	why := at.Err
-	for at.Presence != policy.Present && p != "/" {
-		p = path.Dir(p)
-		at = host.Look(p)
-	}
-	return host.MayOpen(p, at.Stat) || !errors.Is(why, fs.ErrPermission)
 }
 
 // Twice returns the paths of mounts that are visible at several places, by all their names.
