@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/internal/enforce/broker"
+	"github.com/zsbx/zsbx/internal/enforce/deny"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
@@ -119,6 +120,7 @@ type Plan struct {
 
 	names []netip.Addr  // the machine's name servers, if the command has to look up addresses
 	audit protect.Audit // what Snapshot compares
+	found deny.Searched // what denials match in trees
 
 	model    *Plan               // Options.Model
 	reopened []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command
@@ -128,10 +130,10 @@ type Plan struct {
 	recorder recorder            // of the last confined command, or nil
 }
 
-// Snapshot records the protected files in writable trees, and the denied names that do not
-// exist. Call it right before the command starts. It takes about a microsecond for each of a
-// few dozen paths. A glob among the denials needs a walk through the writable trees.
-func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host) }
+// Snapshot records the protected files in writable trees. Call it right before the command
+// starts. It takes about a microsecond for each of a few dozen paths. What globs among the
+// denials match is known from NewPlan, which has searched the trees.
+func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host, p.found) }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce caps. It is pure,
 // except that it reads through host: on Linux denied or protected files in writable trees, and

@@ -59,7 +59,10 @@ func (p *Plan) denyRequest(host *policy.Host, none string, table func() mounts.T
 // planAudit decides what is compared when the command has ended.
 func (p *Plan) planAudit(rep *report) {
 	p.audit = rep.set.Audit
-	p.audit.Trees, p.audit.Later, p.audit.Mounted = mounts.WritableTrees(p.Policy.Paths), rep.cut.Later, p.Mounts != nil
+	p.audit.Trees = mounts.WritableTrees(p.Policy.Paths)
+	p.audit.Later = rep.cut.Later
+	p.found = rep.cut.Searched
+	p.audit.Mounted = p.Mounts != nil
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and a new one made
 		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Kind: protect.Denied})
 	}

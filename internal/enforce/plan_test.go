@@ -257,6 +257,42 @@ func TestMacToldOf(t *testing.T) {
 	}
 }
 
+// TestSearchedOnce: before the command a tree is searched once for denied files, and what was made
+// after that is reported.
+func TestSearchedOnce(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a/b/c/d")
+	if err := errors.Join(os.MkdirAll(deep, 0o700), os.WriteFile(filepath.Join(deep, ".env"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h, err := policy.HostIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, read := h.ReadDir, 0
+	h.OS = "linux"
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+		if p == filepath.Dir(deep) {
+			read++
+		}
+		return plain(p, n)
+	}
+	r := &policy.Resolved{OS: "linux", Dir: dir, Paths: []policy.Path{{Path: dir, Mode: os.ModeDir, Access: policy.Read | policy.Write}},
+		Deny: []policy.DenyPath{{Pattern: dir + "/**/.env", Glob: true}}}
+	p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}, &h, Options{})
+	later := filepath.Join(dir, "a/b/.env")
+	if err := os.WriteFile(later, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := p.Snapshot(&h)
+	if read != 1 {
+		t.Errorf("searched %d times", read)
+	}
+	if got := before.Changes(); len(got) != 1 || got[0].Path != later || read != 2 {
+		t.Errorf("searched %d times, reported: %v", read, got)
+	}
+}
+
 // TestMacGlobs: a file that matches a glob can't be moved away with its directory, and a
 // matching link is closed together with its target.
 func TestMacGlobs(t *testing.T) {

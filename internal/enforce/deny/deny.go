@@ -49,6 +49,8 @@ type Cut struct {
 	Later  []policy.DenyPath // denials enforced by masks; they may also match files that are made later
 	Unheld []unheld
 
+	Searched Searched // what was found
+
 	// Denied and Open are how many files were found that masks should hide, and how many of
 	// these stay open.
 	Denied, Open int
@@ -68,6 +70,9 @@ type Request struct {
 	Trees []Tree
 	Deny  []policy.DenyPath
 	Host  *policy.Host
+
+	// Searched has what was found so far. More is added.
+	Searched Searched
 
 	NoMasks string // why nothing can be masked, or ""
 
@@ -125,12 +130,16 @@ func Subtract(q Request) Cut {
 		d.deny, d.linked = append(d.deny, d.linked...), nil
 	}
 	d.withoutLinks()
+	d.out.Searched = d.Searched
 	return d.out
 }
 
 // newDenials parses the patterns. An invalid one denies nothing and is unheld.
 func newDenials(q Request) *denials {
 	d := &denials{Request: q, files: make(map[policy.FileID]bool)}
+	if d.Searched == nil {
+		d.Searched = make(Searched)
+	}
 	for _, p := range q.Deny {
 		n := barred{DenyPath: p}
 		if p.Glob {

@@ -108,7 +108,7 @@ func (d *denials) follow(h hit) error {
 
 // find looks for denied files in a place, by the place's name.
 func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
-	var globs []glob.Glob
+	var globs []*barred
 	for i := range deny {
 		b := &deny[i]
 		p := b.Pattern
@@ -118,7 +118,7 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 		case !b.reaches(v.name):
 			continue
 		case b.Glob:
-			globs = append(globs, b.glob)
+			globs = append(globs, b)
 			continue
 		}
 		at := d.Host.Look(p)
@@ -141,12 +141,7 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	if at := d.Host.Look(v.name); at.Presence == policy.Present && !at.IsDir() {
 		return out, nil // a file with a mount on it
 	}
-	set := glob.NewSet(globs)
-	found, err := d.walk(v.name, set.At(v.name))
-	for tries := 1; errors.Is(err, fs.ErrNotExist) && tries < attempts; tries++ {
-		found, err = d.walk(v.name, set.At(v.name))
-	}
-	slices.SortFunc(found, func(a, b hit) int { return strings.Compare(a.Path, b.Path) })
+	found, err := d.search(v.name, globs)
 	for _, h := range found {
 		i := slices.IndexFunc(deny, func(b barred) bool { return b.Glob && (b.covers(h.Path) || h.closed && b.reaches(h.Path)) })
 		h.by = &deny[max(0, i)]
@@ -155,31 +150,63 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	return out, err
 }
 
+// Searched is what was found in directories, by the directory and the globs. So the plan and the
+// snapshot search a tree only once.
+type Searched map[string][]hit
+
+// search finds what globs match in a directory, sorted by path.
+func (d *denials) search(dir string, deny []*barred) ([]hit, error) {
+	var globs []glob.Glob
+	var patterns []string
+	for _, b := range deny {
+		globs = append(globs, b.glob)
+		patterns = append(patterns, b.Pattern)
+	}
+	slices.Sort(patterns)
+	key := dir + "\x00" + strings.Join(slices.Compact(patterns), "\x00")
+	if found, known := d.Searched[key]; known {
+		return found, nil
+	}
+	set := glob.NewSet(globs)
+	found, err := d.walk(dir, set.At(dir))
+	for tries := 1; errors.Is(err, fs.ErrNotExist) && tries < attempts; tries++ {
+		found, err = d.walk(dir, set.At(dir))
+	}
+	slices.SortFunc(found, func(a, b hit) int { return strings.Compare(a.Path, b.Path) })
+	if err == nil {
+		d.Searched[key] = found
+	}
+	return found, err
+}
+
 // attempts is how often a tree is searched if directories vanish meanwhile. A vanished
 // directory can't be ignored, since it may have moved to a part that was already searched.
 const attempts = 5
 
-// Existing returns the paths in some trees that denials match now, including links. The value is
-// true for what may have such paths, but can't be looked at: a directory, or a tree that can't be
-// searched completely.
-func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) map[string]bool {
+// Existing returns the paths in some trees that denials match, including links: those of earlier
+// searches, or else of now. The value is true for what may have such paths, but can't be looked at:
+// a directory, or a tree that can't be searched completely.
+func Existing(host *policy.Host, trees []string, deny []policy.DenyPath, earlier Searched) map[string]bool {
 	if len(deny) == 0 {
 		return nil
 	}
 	out := make(map[string]bool)
-	d := newDenials(Request{Host: host, Deny: deny})
-	for _, b := range d.deny {
-		if !b.Glob {
-			trees = append(slices.Clip(trees), path.Dir(b.Pattern))
-		}
-	}
-	for _, tree := range trees {
-		hits, err := d.find(place{tree, tree}, d.deny)
+	d := newDenials(Request{Host: host, Deny: deny, Searched: earlier})
+	add := func(tree string, deny []barred) {
+		hits, err := d.find(place{tree, tree}, deny)
 		if err != nil {
 			out[tree] = true
 		}
 		for _, h := range hits {
 			out[h.Path] = out[h.Path] || h.closed
+		}
+	}
+	for _, tree := range trees {
+		add(tree, d.deny)
+	}
+	for i, b := range d.deny {
+		if !b.Glob {
+			add(path.Dir(b.Pattern), d.deny[i:i+1])
 		}
 	}
 	return out

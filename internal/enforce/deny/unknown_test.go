@@ -79,11 +79,11 @@ func TestUnknown(t *testing.T) {
 	}
 	bad = lookUp{}
 	asked = nil
-	before := Existing(&host, []string{"/t"}, denials)
+	before := Existing(&host, []string{"/t"}, denials, nil)
 	all := slices.Clone(asked)
 	for _, bad = range all {
 		for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
-			now := Existing(&host, []string{"/t"}, denials)
+			now := Existing(&host, []string{"/t"}, denials, nil)
 			said := false
 			for p := range now {
 				_, had := before[p]

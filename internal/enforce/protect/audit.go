@@ -78,8 +78,8 @@ type Snapshot struct {
 	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
 }
 
-// Snapshot records the state now.
-func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
+// Snapshot records the state now. What the plan found in trees is not searched for again.
+func (a *Audit) Snapshot(host *policy.Host, found deny.Searched) *Snapshot {
 	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
 		links: make(map[string]bool)}
 	s.host = charged(host, &s.left)
@@ -93,7 +93,7 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 			s.noteLinks(w.Path, w.tree)
 		}
 	}
-	s.named = deny.Existing(host, a.Trees, a.Later)
+	s.named = deny.Existing(host, a.Trees, a.Later, found)
 	return s
 }
 
@@ -132,7 +132,7 @@ func (s *Snapshot) Changes() []Change {
 			}
 		}
 	}
-	for p, closed := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {
+	for p, closed := range deny.Existing(s.host, s.audit.Trees, s.audit.Later, nil) {
 		if _, known := s.named[p]; known {
 			continue
 		}

@@ -88,7 +88,7 @@ func TestIndexAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for left, want := range map[int]int{1 << 20: 1, maxIndexes: 0} {
-		s := (&Audit{}).Snapshot(&host)
+		s := (&Audit{}).Snapshot(&host, nil)
 		s.left = left
 		if told := s.newGitlinks(tree+"/index", tree); len(told) != want {
 			t.Errorf("with %d bytes left it reported %v", left, told)

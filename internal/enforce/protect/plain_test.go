@@ -217,7 +217,7 @@ func TestNear(t *testing.T) {
 	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
 	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
 	set.Trees = []string{dir}
-	s := set.Snapshot(&host)
+	s := set.Snapshot(&host, nil)
 	if got := s.Changes(); len(got) > 0 {
 		t.Errorf("nothing was made: %v", got)
 	}

@@ -211,7 +211,7 @@ func TestUnknownMade(t *testing.T) {
 				in := inject{at: at, errno: errno}
 				bad := faulty(host, in.err)
 				set := find(bad, tree)
-				s := set.Snapshot(bad)
+				s := set.Snapshot(bad, nil)
 				write(t, p, "")
 				s.host = &host
 				told := slices.ContainsFunc(s.Changes(), func(c Change) bool { return c.Path == p })
@@ -234,7 +234,7 @@ func TestUnknownEnd(t *testing.T) {
 	set.Later = []policy.DenyPath{{Pattern: tree + "/**/*.pem", Glob: true}, {Pattern: tree + "/near/denied"}}
 	var all inject
 	end := func(in *inject) []Change {
-		s := set.Snapshot(&host)
+		s := set.Snapshot(&host, nil)
 		s.host = faulty(host, in.err)
 		lstat = func(p string, st *unix.Stat_t) error {
 			if err := in.err(lookUp{"lstat", p}); err != nil {
