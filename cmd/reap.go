@@ -103,7 +103,8 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 			ids = append(ids, i.ID)
 		}
 	}
-	for _, n := range st.Notes("") { // the session may be gone
+	notes, unread := st.Notes("")
+	for _, n := range notes { // the session may be gone
 		if !n.Lives && !slices.Contains(ids, n.ID) {
 			ids = append(ids, n.ID)
 		}
@@ -111,6 +112,9 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	}
 	if o.all && !a.say.json {
 		a.tellOrphans(orphans)
+	}
+	if err == nil { // else it says the same
+		err = unread
 	}
 	return ids, err
 }

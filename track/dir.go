@@ -115,14 +115,28 @@ func (p place) open(id string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func (p place) ids() (ids []string, err error) {
+// names returns the names of all files, sorted.
+func (p place) names() (all []string, err error) {
 	entries, err := os.ReadDir(p.dir())
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), sessionFile); ok && isID(id) {
+		all = append(all, e.Name())
+	}
+	return all, err
+}
+
+func (p place) ids() ([]string, error) {
+	names, err := p.names()
+	return sessionIDs(names), err
+}
+
+// sessionIDs returns the ids of the sessions among the names of files.
+func sessionIDs(names []string) (ids []string) {
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, sessionFile); ok && isID(id) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, err
+	return ids
 }
 
 // claim stores the record of a new session with its name. It returns ErrNameTaken if a live

@@ -1,9 +1,11 @@
 package track
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,73 +91,108 @@ func (s *Session) Told() {
 }
 
 // Notes returns the notes of sessions whose command ran in dir, or of all for "". Those whose
-// supervisor lives, or that another process is telling, are left out, and so is what can't be
-// read.
-func (s *Store) Notes(dir string) (out []*Note) {
-	for _, p := range s.places {
-		if p.check(false) != nil {
-			continue
-		}
-		entries, _ := os.ReadDir(p.dir())
-		for _, e := range entries {
-			id, rest, _ := strings.Cut(e.Name(), ".")
-			if !isID(id) || !strings.HasSuffix(rest, noteFile) || dir != "" && e.Name() != noteName(id, dir) {
+// supervisor lives, or that another process is telling, are left out. The error says what can't
+// be listed or read.
+func (s *Store) Notes(dir string) (out []*Note, _ error) {
+	err := s.listed(func(p place, names []string) error {
+		var errs []error
+		for _, name := range names {
+			id, rest, _ := strings.Cut(name, ".")
+			if !isID(id) || !strings.HasSuffix(rest, noteFile) || dir != "" && name != noteName(id, dir) {
 				continue
 			}
-			if n := p.note(e.Name(), id); n != nil {
+			n, err := p.note(name, id)
+			if n != nil {
 				out = append(out, n)
 			}
+			errs = append(errs, err)
 		}
-	}
-	return out
+		return errors.Join(errs...)
+	})
+	return out, err
 }
 
-// NotesOf returns the notes of one session.
-func (s *Store) NotesOf(id string) []*Note {
-	all := s.Notes("")
+// NotesOf returns the notes of one session. The error may be about another one's.
+func (s *Store) NotesOf(id string) ([]*Note, error) {
+	all, err := s.Notes("")
 	return slices.DeleteFunc(all, func(n *Note) bool {
 		other := n.ID != id
 		if other {
 			n.Close()
 		}
 		return other
-	})
+	}), err
 }
 
-// note opens a note and takes its lock, or returns nil.
-func (p place) note(name, id string) *Note {
+// note opens a note and takes its lock. It returns nil if there is nothing to tell, or if another
+// process does that.
+func (p place) note(name, id string) (*Note, error) {
 	path := filepath.Join(p.dir(), name)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT { // it was told meanwhile
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	_ = unix.SetNonblock(fd, false) // else Go's runtime adds it to epoll(7), whose limit may be reached
 	n := &Note{ID: id, Temp: p.nofollow, file: os.NewFile(uintptr(fd), path)}
 	n.Status = syscall.WaitStatus(syscall.SIGKILL)
-	var st unix.Stat_t
-	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = unix.Fstat(fd, &st)
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil { // somebody has it, or there are no locks
+		n.Close()
+		return nil, nil
 	}
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 0 && private(path, &st, 0o022) == nil {
+	if err = n.read(path); err == nil && len(n.Text) > 0 {
+		err = n.from(p)
+	}
+	if err != nil || len(n.Text) == 0 {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// read reads a note. It removes what has nothing to tell.
+func (n *Note) read(path string) error {
+	var st unix.Stat_t
+	err := unix.Fstat(int(n.file.Fd()), &st)
+	switch {
+	case err != nil:
+		return &os.PathError{Op: "fstat", Path: path, Err: err}
+	case st.Nlink == 0: // it was told meanwhile
+		return nil
+	case st.Mode&unix.S_IFMT != unix.S_IFREG: // zsbx makes none
+		_ = n.Remove()
+		return nil
+	}
+	if err = private(path, &st, 0o022); err == nil {
 		n.Text, err = io.ReadAll(io.LimitReader(n.file, maxNote))
 	}
 	if err == nil && len(n.Text) == 0 { // the supervisor was killed before the command began
 		_ = n.Remove()
 	}
-	if err != nil || len(n.Text) == 0 {
-		n.Close()
+	return err
+}
+
+// from fills in what the session's own file says. If that can't be read, the session may live.
+func (n *Note) from(p place) error {
+	f, err := p.load(n.ID)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if f, err := p.load(id); err == nil {
-		n.Lives = f.locked
-		n.Killed = int(f.word.Killed)
-		if f.word.Phase == fork.PhaseKept || f.empty() && f.spoke() {
-			n.Status = syscall.WaitStatus(f.word.WaitStatus)
-		}
-		f.close()
+	if err != nil {
+		return fmt.Errorf("session %s: %w", n.ID, err)
 	}
-	return n
+	if f.file == nil {
+		return fmt.Errorf("session %s: %w", n.ID, f.damage)
+	}
+	defer f.close()
+	n.Lives = f.locked
+	n.Killed = int(f.word.Killed)
+	if f.word.Phase == fork.PhaseKept || f.empty() && f.spoke() {
+		n.Status = syscall.WaitStatus(f.word.WaitStatus)
+	}
+	return nil
 }
 
 // Remove removes a note that was told.

@@ -107,20 +107,25 @@ func (s *Store) create(id string) (place, *os.File, error) {
 	return place{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
-// each calls do for all places that exist, with the sessions there. A place that can't be used
-// is an error, since it may have the session that is looked for.
+// each calls do for all places that exist, with the sessions there.
 func (s *Store) each(do func(p place, ids []string) error) error {
+	return s.listed(func(p place, names []string) error { return do(p, sessionIDs(names)) })
+}
+
+// listed calls do for all places that exist, with the names of their files. A place that can't be
+// used is an error, since it may have what is looked for.
+func (s *Store) listed(do func(p place, names []string) error) error {
 	var errs []error
 	inside := os.Getenv(SessionEnv) != ""
 	for _, p := range s.places {
-		var ids []string
+		var names []string
 		err := p.check(false)
 		if err == nil {
-			ids, err = p.ids()
+			names, err = p.names()
 		}
 		switch {
 		case err == nil:
-			errs = append(errs, do(p, ids))
+			errs = append(errs, do(p, names))
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		case p.nofollow && errors.Is(err, errOthers): // somebody else made it first, where everybody can write
 		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not read its user's store
@@ -147,6 +152,7 @@ func (s *Store) Find(ref string) (string, error) {
 func (s *Store) find(ref string) (*found, error) {
 	var hits []*found
 	var named *found
+	var unread []error // records that may have the name
 	begins := func(id string) bool { return ref != "" && strings.HasPrefix(id, strings.ToLower(ref)) }
 	err := s.each(func(p place, ids []string) error {
 		for _, id := range ids {
@@ -156,7 +162,14 @@ func (s *Store) find(ref string) (*found, error) {
 			if CheckName(ref) != nil {
 				continue // ref is no name: no record need be read
 			}
-			if f, lerr := p.load(id); lerr == nil {
+			f, lerr := p.load(id)
+			if lerr == nil {
+				lerr = f.damage
+			}
+			if lerr != nil && !errors.Is(lerr, fs.ErrNotExist) {
+				unread = append(unread, fmt.Errorf("session %s: %w", id, lerr))
+			}
+			if f != nil {
 				f.close()
 				if r := &f.record; r.Name == ref && (named == nil || r.Started.After(named.record.Started)) {
 					named = f
@@ -178,7 +191,7 @@ func (s *Store) find(ref string) (*found, error) {
 	}
 	switch len(hits) {
 	case 0:
-		return nil, errors.Join(fmt.Errorf("session %.80q: %w", ref, ErrNotFound), err)
+		return nil, errors.Join(append([]error{fmt.Errorf("session %.80q: %w", ref, ErrNotFound), err}, unread...)...)
 	case 1:
 		if hits[0].orphan {
 			return hits[0], nil

@@ -180,7 +180,8 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	}
 	if st.Size() == 0 && keep > 0 {
 		oldest := day.AddDate(0, 0, -keep).Format(time.DateOnly)
-		for _, name := range days(dir) {
+		names, _ := days(dir) // else they stay, as those that can't be removed
+		for _, name := range names {
 			if name < oldest {
 				_ = os.Remove(filepath.Join(dir, name))
 			}
@@ -196,9 +197,17 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 }
 
 // days returns the names of a log's files, in order.
-func days(dir string) []string {
-	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
-	return names
+func days(dir string) (names []string, _ error) {
+	entries, err := os.ReadDir(dir)
+	if policy.Missing(err) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if is, _ := filepath.Match("[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl", e.Name()); is {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
 }
 
 // AuditSession is a session in the log. The end may be missing.
@@ -221,7 +230,8 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 		return nil, 0, err
 	}
 	known := map[string]*AuditSession{}
-	for _, name := range days(dir) {
+	names, err := days(dir)
+	for _, name := range names {
 		data, e := []byte(nil), safepath.OnlyMine(filepath.Join(dir, name))
 		if e == nil {
 			data, e = files.Read(filepath.Join(dir, name), 1<<30)

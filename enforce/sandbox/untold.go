@@ -89,7 +89,11 @@ func (c *prepared) tellEarlier() {
 	if err != nil {
 		return // beginSession says why
 	}
-	for _, n := range st.Notes(c.host.Dir) {
+	notes, err := st.Notes(c.host.Dir)
+	if err != nil {
+		c.warn(Warning{Text: fmt.Sprintf("what earlier sessions changed can't be told: %v", err)})
+	}
+	for _, n := range notes {
 		if u := tell(n, &c.host); u.Err != nil || len(u.Changes) > 0 {
 			c.warn(Warning{Untold: u})
 		}
@@ -103,7 +107,11 @@ func TellOf(st *track.Store, id string) (out []*Untold) {
 	if err != nil { // the working directory is gone
 		host, err = policy.HostIn("/")
 	}
-	for _, n := range st.NotesOf(id) {
+	notes, unread := st.NotesOf(id)
+	if unread != nil {
+		out = append(out, &Untold{Session: id, Err: unread})
+	}
+	for _, n := range notes {
 		if err != nil {
 			n.Close()
 			out = append(out, &Untold{Session: id, Err: err})

@@ -47,7 +47,7 @@ func (p *Project) SHA256() string {
 
 // Trusted reports whether the user has trusted the policy with this content.
 func (p *Project) Trusted() bool {
-	_, same := trusted(p.host, p.File, p.SHA256())
+	_, same, _ := trusted(p.host, p.File, p.SHA256())
 	return same
 }
 
@@ -92,22 +92,26 @@ func (p *Project) check() error {
 	if len(p.Asks) == 0 {
 		return nil
 	}
-	known, same := trusted(p.host, p.File, p.SHA256())
+	known, same, unread := trusted(p.host, p.File, p.SHA256())
 	if same {
 		return nil
 	}
-	return &UntrustedError{File: p.File, Changed: known, Asks: p.Asks}
+	return &UntrustedError{File: p.File, Changed: known, Unread: unread, Asks: p.Asks}
 }
 
 // UntrustedError says that a project's policy asks for something, and that the
 // user has not trusted it.
 type UntrustedError struct {
 	File    string
-	Changed bool // it was trusted with another content
+	Changed bool  // it was trusted with another content
+	Unread  error // why it is not known whether it was trusted
 	Asks    []policy.Wider
 }
 
 func (e *UntrustedError) Error() string {
+	if e.Unread != nil {
+		return fmt.Sprintf("%s: the project policy allows more than it takes away, and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
+	}
 	if e.Changed {
 		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
 	}
@@ -131,22 +135,33 @@ func trustFile(h *policy.Host, file string) (string, error) {
 }
 
 // trusted reports whether file was ever trusted, and whether it was with this
-// content. Records that can't be read or belong to another user count as
-// missing.
-func trusted(h *policy.Host, file, hash string) (known, same bool) {
+// content. Records that are damaged or belong to another user count as
+// missing. unread says why a record can't be looked at or read.
+func trusted(h *policy.Host, file, hash string) (known, same bool, unread error) {
 	name, err := trustFile(h, file)
 	if err != nil {
-		return false, false
+		return false, false, unlessMissing(err)
 	}
 	st, err := os.Lstat(name)
 	if err != nil || !st.Mode().IsRegular() {
-		return false, false
+		return false, false, unlessMissing(err)
 	}
 	b, err := os.ReadFile(name)
+	if err != nil {
+		return false, false, unlessMissing(err)
+	}
 	var r trustRecord
 	owner, ok := st.Sys().(*syscall.Stat_t)
-	known = ok && int(owner.Uid) == os.Geteuid() && err == nil && json.Unmarshal(b, &r) == nil && r.Path == file
-	return known, known && r.SHA256 == hash
+	known = ok && int(owner.Uid) == os.Geteuid() && json.Unmarshal(b, &r) == nil && r.Path == file
+	return known, known && r.SHA256 == hash, nil
+}
+
+// unlessMissing returns an error unless it says that nothing is there.
+func unlessMissing(err error) error {
+	if policy.Missing(err) {
+		return nil
+	}
+	return err
 }
 
 // Trust records that the policy may be used with the content that was read. Only the user
