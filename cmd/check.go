@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/internal/selftest"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
@@ -168,7 +168,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
 	if x.Allowed && q.act.Op == enforce.ActExec {
-		if part, err := sandbox.CheckParts(plan, x.Path); err != nil {
+		if part, err := supervise.CheckParts(plan, x.Path); err != nil {
 			f := problems(err)[0]
 			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Message, policy.Origin{}, f.Hint
 			return x
@@ -187,9 +187,9 @@ func (q question) answered(plan *enforce.Plan) answer {
 // execve(2) opens for it must be executable, every promise must be kept or its gap
 // accepted, and guard must be nil.
 func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
-	file, v, err := sandbox.CheckExec(plan, argv)
+	file, v, err := supervise.CheckExec(plan, argv)
 	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
-		v.Origin, err = policy.Origin{}, refusal(sandbox.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
+		v.Origin, err = policy.Origin{}, refusal(supervise.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
 	}
 	if guard != nil {
 		v.Origin, err = policy.Origin{}, guard

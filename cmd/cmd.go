@@ -20,8 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -52,16 +52,16 @@ type app struct {
 
 	// left is a command that has ended and whose processes --keep leaves running. The
 	// process in the background goes on serving them.
-	left *sandbox.Command
+	left *supervise.Command
 }
 
 // Main runs zsbx with args, without the program's name, and returns the exit
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
-	sandbox.Init()
+	supervise.Init()
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
-	if !sandbox.InBackground() {
+	if !supervise.InBackground() {
 		out := a.main(args)
 		if out.Signal != 0 {
 			dieBy(out.Signal)
@@ -69,7 +69,7 @@ func Main(args []string) int {
 		return out.Status
 	}
 	out := a.main(args[1:])
-	if err := sandbox.Leave(out); err != nil {
+	if err := supervise.Leave(out); err != nil {
 		return exitFailed
 	}
 	if a.left != nil {
@@ -78,7 +78,7 @@ func Main(args []string) int {
 	return out.Status
 }
 
-func (a *app) main(args []string) sandbox.Outcome {
+func (a *app) main(args []string) supervise.Outcome {
 	a.args, a.say.w = args, a.stderr
 	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
@@ -194,7 +194,7 @@ func (a *app) unknownCommand(args []string) error {
 	if name := otherNames[args[0]]; name != "" {
 		return usageHint(strings.TrimSpace("zsbx "+name+" "+quoteArgs(args[1:])), "unknown command %s; did you mean %s?", shell.Quote(args[0]), name)
 	}
-	_, err := sandbox.LookPath(args[0], a.env, "")
+	_, err := supervise.LookPath(args[0], a.env, "")
 	switch {
 	case args[0] == "shell":
 		hint = "zsbx run --rw . -- " + path.Base(cmp.Or(os.Getenv("SHELL"), "sh"))

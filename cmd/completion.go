@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -73,7 +74,7 @@ func completeSessions(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	if st, err := track.OpenStore(); err == nil {
 		all, _ := st.List()
 		for i := range all {
-			what := "\t" + printable(commandLine(all[i].Record.Argv))
+			what := "\t" + terminal.Printable(commandLine(all[i].Record.Argv))
 			if name := all[i].Record.Name; name != "" {
 				refs = append(refs, name+what)
 			}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
@@ -24,7 +24,7 @@ type problem struct {
 }
 
 // exit is what zsbx ends with, as an error that has nothing left to say.
-type exit sandbox.Outcome
+type exit supervise.Outcome
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
@@ -37,7 +37,7 @@ const (
 
 // usageHint returns an error about the command line. hint is what to type instead, or "".
 func usageHint(hint, format string, args ...any) error {
-	return refusal(sandbox.CodeUsage, hint, format, args...)
+	return refusal(supervise.CodeUsage, hint, format, args...)
 }
 
 // refusal returns an error with a code. hint is what to type, or "".
@@ -69,7 +69,7 @@ func status(n int) error {
 func problems(err error) (all []problem) {
 	errs := leaves(err)
 	for _, e := range errs {
-		p := problem{Code: sandbox.CodeFailed, Message: e.Error(), Hint: sessionHint(e)}
+		p := problem{Code: supervise.CodeFailed, Message: e.Error(), Hint: sessionHint(e)}
 		if known, ok := errors.AsType[*policy.Error](e); ok {
 			p.Code, p.Hint, p.Origin = known.Code, cmp.Or(known.Hint, p.Hint), known.Origin
 		}
@@ -79,10 +79,10 @@ func problems(err error) (all []problem) {
 		case *enforce.GapError:
 			lines, hints := gapLines(e.Gaps)
 			for i, line := range lines {
-				all = append(all, problem{Code: sandbox.CodeGap, Message: "can't be enforced here: " + line, Hint: hints[i]})
+				all = append(all, problem{Code: supervise.CodeGap, Message: "can't be enforced here: " + line, Hint: hints[i]})
 			}
 			continue
-		case *sandbox.OutputError:
+		case *supervise.OutputError:
 			if p.Code = codeOutput; errors.Is(e.Err, syscall.EPIPE) {
 				continue // as a program that SIGPIPE kills
 			}
@@ -97,36 +97,36 @@ func problems(err error) (all []problem) {
 }
 
 // outcome returns what zsbx ends with because of one error.
-func outcome(err error) sandbox.Outcome {
+func outcome(err error) supervise.Outcome {
 	known, _ := errors.AsType[*policy.Error](err)
 	switch e := err.(type) {
 	case exit:
-		return sandbox.Outcome(e)
-	case *sandbox.OutputError:
+		return supervise.Outcome(e)
+	case *supervise.OutputError:
 		switch {
 		case errors.Is(e.Err, syscall.EPIPE): // nobody reads the pipe
 			return endedBy(syscall.SIGPIPE)
 		case e.Late != nil:
-			return sandbox.Outcome{Status: exitTimeout}
+			return supervise.Outcome{Status: exitTimeout}
 		case e.Signal != 0:
 			return endedBy(e.Signal)
 		}
-		return sandbox.Outcome{Status: exitAfter}
+		return supervise.Outcome{Status: exitAfter}
 	}
 	switch {
-	case errors.Is(err, sandbox.ErrLost):
-		return sandbox.Outcome{Status: exitLost}
-	case known != nil && known.Code == sandbox.CodeNotFound:
-		return sandbox.Outcome{Status: exitNotFound}
-	case known != nil && known.Code == sandbox.CodeCannotRun:
-		return sandbox.Outcome{Status: exitCannotRun}
+	case errors.Is(err, supervise.ErrLost):
+		return supervise.Outcome{Status: exitLost}
+	case known != nil && known.Code == supervise.CodeNotFound:
+		return supervise.Outcome{Status: exitNotFound}
+	case known != nil && known.Code == supervise.CodeCannotRun:
+		return supervise.Outcome{Status: exitCannotRun}
 	}
-	return sandbox.Outcome{Status: exitFailed}
+	return supervise.Outcome{Status: exitFailed}
 }
 
 // endedBy returns the outcome of a command that a signal ended. SIGINT ends zsbx as well.
-func endedBy(s syscall.Signal) sandbox.Outcome {
-	out := sandbox.Outcome{Status: exitSignal + int(s)}
+func endedBy(s syscall.Signal) supervise.Outcome {
+	out := supervise.Outcome{Status: exitSignal + int(s)}
 	if s == syscall.SIGINT {
 		out.Signal = s
 	}
@@ -165,21 +165,21 @@ func sessionHint(err error) string {
 
 // afterRun returns the outcome of a command that has run. Its own status, unless that
 // is 0, comes before the errors that followed.
-func afterRun(res *sandbox.Result, err error) error {
-	own := sandbox.Outcome{Status: res.Status.ExitStatus()}
+func afterRun(res *supervise.Result, err error) error {
+	own := supervise.Outcome{Status: res.Status.ExitStatus()}
 	if res.Status.Signaled() {
 		own = endedBy(res.Status.Signal())
 	}
 	var all []error
 	for _, e := range leaves(err) {
-		if limit, ok := errors.AsType[*sandbox.LimitError](e); ok { // a warning has already said so
+		if limit, ok := errors.AsType[*supervise.LimitError](e); ok { // a warning has already said so
 			if limit.Time > 0 {
-				own = sandbox.Outcome{Status: exitTimeout}
+				own = supervise.Outcome{Status: exitTimeout}
 			}
 			continue
 		}
-		if errors.Is(e, sandbox.ErrLost) {
-			own = sandbox.Outcome{}
+		if errors.Is(e, supervise.ErrLost) {
+			own = supervise.Outcome{}
 		}
 		all = append(all, e)
 	}

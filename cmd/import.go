@@ -7,15 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/imports"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 )
 
 func newImport(a *app) *cobra.Command {
 	var format string
-	c := command("import", func(args []string) error { return coded(sandbox.CodePolicy, a.importFile(format, args)) })
+	c := command("import", func(args []string) error { return coded(supervise.CodePolicy, a.importFile(format, args)) })
 	c.Flags().StringVar(&format, "format", "", "the format of FILE, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it decide")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -36,7 +37,7 @@ func (a *app) importFile(format string, args []string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
 	for _, l := range r.Left {
-		fmt.Fprintf(&b, "# Not taken over: %s.\n", printable(strings.ReplaceAll(l, "\t", " ")))
+		fmt.Fprintf(&b, "# Not taken over: %s.\n", terminal.Printable(strings.ReplaceAll(l, "\t", " ")))
 	}
 	b.WriteString("\n")
 	if err := r.Policy.EncodeTOML(&b); err != nil {

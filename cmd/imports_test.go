@@ -16,7 +16,7 @@ func TestImports(t *testing.T) {
 		foreign []string
 	}{
 		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "internal/enforce", mod + "track", mod + "cmd"}},
-		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "track", mod + "cmd"}},
+		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "track", mod + "cmd"}},
 		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "internal/enforce", mod + "cmd"}},
 		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
 		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
@@ -29,8 +29,9 @@ func TestImports(t *testing.T) {
 		{"policy/internal/tree", rooms()},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
-		{"internal/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "internal/selftest", mod + "track", mod + "cmd"}},
-		{"internal/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "internal/why", mod + "track", mod + "cmd"}},
+		{"internal/supervise", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
+		{"internal/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/selftest", mod + "track", mod + "cmd"}},
+		{"internal/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/why", mod + "track", mod + "cmd"}},
 		{"track/internal/proc", append(rooms(), mod+"internal/fork")},
 		{"track/internal/cgroup", append(rooms(), mod+"internal/fork")},
 		{"track/internal/scan", append(rooms(), mod+"internal/fork", mod+"track/internal/cgroup")},
@@ -81,7 +82,7 @@ func importsOf(t *testing.T, pkg string, all map[string]bool) {
 func rooms(but ...string) []string {
 	const mod = "github.com/zsbx/zsbx/"
 	var out []string
-	for _, p := range []string{"policy", "policy/compose", "internal/enforce", "enforce/sandbox", "internal/libsystem", "internal/selftest",
+	for _, p := range []string{"policy", "policy/compose", "internal/enforce", "internal/supervise", "enforce/sandbox", "internal/libsystem", "internal/selftest",
 		"internal/enforce/landlock", "internal/enforce/seccomp", "internal/enforce/seatbelt", "internal/enforce/deny",
 		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/watch", "track", "cmd"} {
 		if !slices.Contains(but, p) {

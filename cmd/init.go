@@ -14,7 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )
@@ -35,7 +36,7 @@ func (l *learner) init(argv []string) error {
 	}
 	file := filepath.Join(h.Dir, policy.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
-		return refusal(sandbox.CodePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
+		return refusal(supervise.CodePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
 	}
 	if len(argv) == 0 {
 		argv = usualCommand(h.Dir)
@@ -50,7 +51,7 @@ func (l *learner) init(argv []string) error {
 		}
 	}
 	if err := writeProject(h.Dir, fitting(h, argv), true); err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return coded(supervise.CodePolicy, err)
 	}
 	return l.a.printText(file + "\n")
 }
@@ -84,7 +85,7 @@ func fitting(h policy.Host, argv []string) []byte {
 	}
 	command := "make"
 	if len(argv) > 0 {
-		command = printable(quoteArgs(argv))
+		command = terminal.Printable(quoteArgs(argv))
 	}
 	words := strings.NewReplacer("PRESETS", strings.Join(presets, ", "), "COMMAND", command)
 	return []byte(words.Replace(string(template)))
@@ -108,7 +109,7 @@ func (l *learner) save() error {
 		err = errors.New("it has changed while the command ran; nothing was written, look at it first")
 	}
 	if err != nil {
-		return errors.Join(l.print(), coded(sandbox.CodePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
+		return errors.Join(l.print(), coded(supervise.CodePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}
 	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
@@ -117,7 +118,7 @@ func (l *learner) save() error {
 		return err
 	}
 	if err := writeProject(l.base.Dir, text, l.old == nil); err != nil {
-		return coded(sandbox.CodePolicy, err)
+		return coded(supervise.CodePolicy, err)
 	}
 	return l.trust(file, text)
 }
@@ -132,7 +133,7 @@ func (l *learner) projectText() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return text, coded(sandbox.CodePolicy, err)
+	return text, coded(supervise.CodePolicy, err)
 }
 
 // trust asks whether to trust the policy that was just written. Unless the user says yes,
@@ -148,7 +149,7 @@ func (l *learner) trust(file string, text []byte) error {
 			continue
 		}
 		if isTerminal(l.a.stderr) {
-			if yes, _ := confirm("zsbx: trust " + printable(file) + " as it is now?"); yes {
+			if yes, _ := confirm("zsbx: trust " + terminal.Printable(file) + " as it is now?"); yes {
 				return p.Trust()
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/why"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
@@ -24,7 +24,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, sandbox.AuditSession{}, why.Report{},
+		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
@@ -63,8 +63,8 @@ func TestJSONDocs(t *testing.T) {
 		}
 	}
 	codes := []policy.Code{
-		sandbox.CodeFailed, sandbox.CodeUsage, sandbox.CodePolicy, sandbox.CodeGap, sandbox.CodeSession, sandbox.CodeAudit,
-		sandbox.CodeNotFound, sandbox.CodeCannotRun, codeUntrusted, codeOutput, codeShortage, policy.CodeGuard,
+		supervise.CodeFailed, supervise.CodeUsage, supervise.CodePolicy, supervise.CodeGap, supervise.CodeSession, supervise.CodeAudit,
+		supervise.CodeNotFound, supervise.CodeCannotRun, codeUntrusted, codeOutput, codeShortage, policy.CodeGuard,
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
 		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,
 	}

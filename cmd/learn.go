@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/why"
 	"github.com/zsbx/zsbx/policy"
@@ -77,7 +77,7 @@ func (l *learner) run(argv []string) (err error) {
 }
 
 // round runs the command with what was accepted, and returns what it was refused.
-func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
+func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) {
 	c, err := l.compose("", argv, l.check())
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 			return nil, nil, err
 		}
 	}
-	command, err := sandbox.Start(context.Background(), c.Policy, opts)
+	command, err := supervise.Start(context.Background(), c.Policy, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,20 +143,20 @@ func (l *learner) propose(needs []learn.Need) error {
 
 // open opens all files except places of secrets. Recorded is what the policy would have
 // refused before.
-func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
-	if opts.Model, err = sandbox.Plan(c.Policy, *opts); err != nil {
+func (l *learner) open(c *compose.Composed, opts *supervise.Options) (err error) {
+	if opts.Model, err = supervise.Plan(c.Policy, *opts); err != nil {
 		return err
 	}
 	l.base = opts.Model.Policy
 	all := &policy.Policy{}
 	_ = all.Put("fs.rw", named("permissive", "/")) // only ports can be wrong
 	c.Policy = policy.Merge(c.Policy, all)
-	plan, err := sandbox.Plan(c.Policy, *opts)
+	plan, err := supervise.Plan(c.Policy, *opts)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
-		return refusal(sandbox.CodeGap, "", "--permissive: places of secrets can't be kept closed here")
+		return refusal(supervise.CodeGap, "", "--permissive: places of secrets can't be kept closed here")
 	}
 	l.a.say.warn("--permissive: COMMAND may change all your files in this run; only places of secrets are closed")
 	return nil
@@ -193,7 +193,7 @@ func (l *learner) ask(q learn.Proposal) error {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		answer, err := terminal.Ask(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
-			printable(q.Hint(l.base).Flags), what))
+			terminal.Printable(q.Hint(l.base).Flags), what))
 		switch {
 		case err != nil, answer == "q":
 			return errors.New("nothing was written")

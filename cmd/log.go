@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -21,7 +21,7 @@ import (
 
 func newLog(a *app) *cobra.Command {
 	var audit, dir, since string
-	c := command("log", func(args []string) error { return coded(sandbox.CodePolicy, a.log(args, audit, dir, since)) })
+	c := command("log", func(args []string) error { return coded(supervise.CodePolicy, a.log(args, audit, dir, since)) })
 	f := c.Flags()
 	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
 	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: a time span before now such as 90m, or a day such as 2026-01-31")
@@ -57,7 +57,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if err != nil {
 		return err
 	}
-	all, damaged, err := sandbox.ReadAudit(log.Dir.Value)
+	all, damaged, err := supervise.ReadAudit(log.Dir.Value)
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
@@ -65,20 +65,20 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 		if _, err := os.Stat(log.Dir.Value + "/."); errors.Is(err, syscall.ENOTDIR) {
 			hint = ""
 		}
-		return refusal(sandbox.CodeAudit, hint, "no audit log can be read in %s", log.Dir.Value)
+		return refusal(supervise.CodeAudit, hint, "no audit log can be read in %s", log.Dir.Value)
 	}
-	is := func(s *sandbox.AuditSession, id string) bool {
+	is := func(s *supervise.AuditSession, id string) bool {
 		return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id))
 	}
-	errs := []error{coded(sandbox.CodeAudit, err)}
+	errs := []error{coded(supervise.CodeAudit, err)}
 	for _, id := range ids {
-		if err == nil && !slices.ContainsFunc(all, func(s *sandbox.AuditSession) bool { return is(s, id) }) {
-			errs = append(errs, refusal(sandbox.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
+		if err == nil && !slices.ContainsFunc(all, func(s *supervise.AuditSession) bool { return is(s, id) }) {
+			errs = append(errs, refusal(supervise.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
 		}
 	}
 	below, _ := policy.Absolute(dir)             // there is a working directory: HostIn found it
 	below = string([]rune(h.Follow(below).Path)) // encoding/json reads a byte that is not UTF-8 as U+FFFD
-	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
+	all = slices.DeleteFunc(all, func(s *supervise.AuditSession) bool {
 		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
 	})
@@ -89,7 +89,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	return errors.Join(append(errs, a.show(all, t))...)
 }
 
-func sessionRow(s *sandbox.AuditSession) []string {
+func sessionRow(s *supervise.AuditSession) []string {
 	b, how, took := s.Start, "no end", ""
 	if b.InPlace {
 		how = "in place"

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/libsystem"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )
@@ -28,7 +28,7 @@ type policyFlags struct {
 
 	from compose.Sources // the files and the other sources; More is what learn tries
 
-	opts sandbox.Options // what the flags say about the run
+	opts supervise.Options // what the flags say about the run
 }
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
@@ -170,7 +170,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	c, err := compose.Compose(&host, &o.from)
 	if err = errors.Join(flagErr, o.composeErr(err)); err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
 		_, more := c.Policy.Resolve(host)
-		err = errors.Join(err, coded(sandbox.CodePolicy, more))
+		err = errors.Join(err, coded(supervise.CodePolicy, more))
 	}
 	return c, err
 }
@@ -183,7 +183,7 @@ func (o *policyFlags) composeErr(err error) error {
 			all[i] = refusal(codeUntrusted, o.trustCommand(), "%w", e)
 		}
 	}
-	return coded(sandbox.CodePolicy, errors.Join(all...))
+	return coded(supervise.CodePolicy, errors.Join(all...))
 }
 
 // trustCommand is what to type to see what the project's policies ask for.
@@ -208,7 +208,7 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 }
 
 // options returns the options of a run, from the flags and from what was composed.
-func (o *policyFlags) options(c *compose.Composed) sandbox.Options {
+func (o *policyFlags) options(c *compose.Composed) supervise.Options {
 	opts := o.opts
 	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = c.Host, c.Asked, c.Files, c.Root
 	opts.NoTempDir = o.from.SharedTmp || o.from.NoBaseline

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/track"
 )
 
 func newPs(a *app) *cobra.Command {
 	all := false
-	c := command("ps", func([]string) error { return coded(sandbox.CodeSession, a.ps(all)) })
+	c := command("ps", func([]string) error { return coded(supervise.CodeSession, a.ps(all)) })
 	c.Args = noArgs
 	c.Flags().BoolVar(&all, "all", false, "list ended sessions, too")
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")

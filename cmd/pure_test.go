@@ -15,8 +15,9 @@ import (
 	"github.com/spf13/pflag"
 	"pgregory.net/rapid"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -30,9 +31,9 @@ func TestPrintable(t *testing.T) {
 		"grün, 日本, \ufffd":     "grün, 日本, \ufffd",
 		"no utf-8: \x9b31mred": `no utf-8: \x9b31mred`,
 	} {
-		got := printable(in)
+		got := terminal.Printable(in)
 		if got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+			t.Errorf("terminal.Printable(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -124,7 +125,7 @@ func TestParseTarget(t *testing.T) {
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
-		refusal(sandbox.CodePolicy, "do this", "second"),
+		refusal(supervise.CodePolicy, "do this", "second"),
 		policy.Errors{{Origin: policy.Origin{Source: "f", Line: 1, Column: 2}, Code: policy.CodeValue, Msg: "third", Hint: "do that"}},
 		errors.New("fourth\nfifth"),
 	)

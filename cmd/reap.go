@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -24,7 +25,7 @@ type reapFlags struct {
 
 func newReap(a *app) *cobra.Command {
 	o := &reapFlags{mistakes: &a.mistakes, wait: 10 * time.Second}
-	c := command("reap", func(args []string) error { return coded(sandbox.CodeSession, o.run(a, args)) })
+	c := command("reap", func(args []string) error { return coded(supervise.CodeSession, o.run(a, args)) })
 	c.ValidArgsFunction = completeSessions
 	fs := c.Flags()
 	fs.BoolVar(&o.all, "all", false, "reap all sessions of this user")
@@ -66,7 +67,7 @@ type reaped struct {
 	track.Report
 
 	Changes []change `json:"changes"`
-	untold  []*sandbox.Untold
+	untold  []*supervise.Untold
 }
 
 type change struct {
@@ -78,7 +79,7 @@ type change struct {
 // tell adds what was not told of an ended session. An error is a warning: it is not about the
 // session's processes.
 func (r *reaped) tell(st *track.Store) {
-	r.untold = sandbox.TellOf(st, r.ID)
+	r.untold = supervise.TellOf(st, r.ID)
 	for _, u := range r.untold {
 		for _, c := range u.Changes {
 			r.Changes = append(r.Changes, change{c.Path, c.New, c.Closed})
@@ -125,7 +126,7 @@ func sweep(st *track.Store) {
 	if err != nil { // an unreadable record may name a directory
 		return
 	}
-	sandbox.Sweep(each(all, func(i track.Info) string { return i.Record.Temp }))
+	supervise.Sweep(each(all, func(i track.Info) string { return i.Record.Temp }))
 }
 
 // each reaps the sessions at the same time, and returns their reports in order. An error with
@@ -165,7 +166,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	}
 	ctx, cancel := track.WithTimeout(context.Background(), o.wait)
 	defer cancel()
-	r, err := sandbox.Reap(ctx, st, id)
+	r, err := supervise.Reap(ctx, st, id)
 	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}
@@ -191,7 +192,7 @@ func (o *reapFlags) print(a *app, reports []reaped) error {
 		default:
 			what += "; " + r.Unproved
 		}
-		t.line("%s", strings.TrimRight(r.ID+"  "+printable(r.Name), " ")+"  "+what)
+		t.line("%s", strings.TrimRight(r.ID+"  "+terminal.Printable(r.Name), " ")+"  "+what)
 		for _, p := range r.Survivors {
 			t.row(word, strconv.Itoa(p.Pid), procLine(p))
 		}

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -20,7 +21,7 @@ import (
 
 // printPlan prints what will be enforced in one of the formats, and the policy files
 // behind it.
-func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, argv []string, format string) error {
+func (a *app) printPlan(c *compose.Composed, opts supervise.Options, argv []string, format string) error {
 	plan, err := a.plan(c, opts, argv)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, argv []string
 	case "sbpl":
 		text, err := enforce.SeatbeltProfile(plan.Policy, *cmp.Or(plan.Seatbelt, &enforce.SeatbeltOptions{}))
 		if err != nil {
-			return coded(sandbox.CodePolicy, err)
+			return coded(supervise.CodePolicy, err)
 		}
 		return a.printText(text)
 	}
@@ -63,7 +64,7 @@ func writeErr(err error) error {
 	if err == nil {
 		return nil
 	}
-	return refusal(sandbox.CodeFailed, "", "writing to stdout: %w", files.Plain(err))
+	return refusal(supervise.CodeFailed, "", "writing to stdout: %w", files.Plain(err))
 }
 
 // table is text in columns and sections. A section without rows is left out.
@@ -86,7 +87,7 @@ func (t *table) row(cells ...string) {
 }
 
 // cell escapes a text so that it stays in its column.
-func cell(s string) string { return strings.ReplaceAll(printable(s), "\t", `\t`) }
+func cell(s string) string { return strings.ReplaceAll(terminal.Printable(s), "\t", `\t`) }
 
 // list is a section with a row for each text.
 func (t *table) list(title string, texts []string) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -76,16 +76,16 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return errors.Join(a.printPlan(c, opts, argv, "text"), words.unsaid())
 	case o.opts.InPlace:
 		o.warnOfLate(a, argv)
-		return a.forShell(sandbox.Exec(c.Policy, opts), argv)
-	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
-		out, err := sandbox.Front(a.args) // the process behind it stays with what is kept
+		return a.forShell(supervise.Exec(c.Policy, opts), argv)
+	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !supervise.InBackground():
+		out, err := supervise.Front(a.args) // the process behind it stays with what is kept
 		if err != nil {
 			return err
 		}
 		return exit(out)
 	}
 	o.warnOfLate(a, argv)
-	command, err := sandbox.Start(context.Background(), c.Policy, opts)
+	command, err := supervise.Start(context.Background(), c.Policy, opts)
 	if err != nil {
 		return a.forShell(err, argv)
 	}
@@ -161,12 +161,12 @@ func (a *app) retyped(argv, more []string, command string) string {
 // flag that was left out.
 func (a *app) forShell(err error, argv []string) error {
 	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
-	e, ok := errors.AsType[*sandbox.Error](err)
+	e, ok := errors.AsType[*supervise.Error](err)
 	switch {
 	case !ok:
-	case e.Code == sandbox.CodeCannotRun && len(argv) > 2 && argv[0] == "." && argv[1] == "--": // --rw was left out
+	case e.Code == supervise.CodeCannotRun && len(argv) > 2 && argv[0] == "." && argv[1] == "--": // --rw was left out
 		e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(argv[2:]))
-	case e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])):
+	case e.Code == supervise.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])):
 		line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
 		e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
 	}

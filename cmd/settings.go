@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -43,7 +43,7 @@ func loadSettings(env []string) (settings, error) {
 		wrong[i] = fmt.Errorf("%s: %w", file, files.Plain(err))
 	}
 	if wrong != nil {
-		return nil, coded(sandbox.CodeUsage, errors.Join(wrong...))
+		return nil, coded(supervise.CodeUsage, errors.Join(wrong...))
 	}
 	return s, nil
 }

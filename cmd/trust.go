@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )
@@ -26,7 +27,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return o.composeErr(err)
 	}
 	if len(all) == 0 {
-		return refusal(sandbox.CodePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
+		return refusal(supervise.CodePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
 	}
 	t, hash := &table{}, o.trust
 	var reports []any
@@ -47,7 +48,7 @@ func (o *checkFlags) trustProject(a *app) error {
 			what = "not trusted; it asks for"
 			hints = append(hints, o.trustCommand()+"="+p.SHA256())
 		}
-		t.line("%s: %s", printable(p.File), what)
+		t.line("%s: %s", terminal.Printable(p.File), what)
 		var asks []any
 		for _, w := range p.Asks {
 			asks = append(asks, map[string]any{"key": w.Key, "value": w.Value, "line": w.Origin.Line, "column": w.Origin.Column})

@@ -12,12 +12,11 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
 )
 
 // The rules of the voice. stdout belongs to the command, and to the data that
@@ -62,7 +61,7 @@ func (v *voice) line(kind, color, msg string) {
 	if v.color {
 		kind = "\x1b[" + color + "m" + kind + "\x1b[0m"
 	}
-	_, _ = io.WriteString(v.w, "zsbx: "+kind+": "+printable(strings.TrimRight(msg, "\n"))+"\n")
+	_, _ = io.WriteString(v.w, "zsbx: "+kind+": "+terminal.Printable(strings.TrimRight(msg, "\n"))+"\n")
 }
 
 // isTerminal reports whether w is a terminal.
@@ -71,25 +70,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printable escapes what could control a terminal: names come from files and
-// directories that somebody else made.
-func printable(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
-			fmt.Fprintf(&b, `\x%02x`, s[i]) // not UTF-8: 0x9b alone begins a sequence, too
-		case r != '\t' && object.Hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // report prints err and returns the outcome that zsbx ends with, that of the first error.
-func (v *voice) report(err error) (out sandbox.Outcome) {
+func (v *voice) report(err error) (out supervise.Outcome) {
 	if all := leaves(err); all != nil {
 		out = outcome(all[0])
 	}

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -29,7 +29,7 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 
 // warning prints a warning of package sandbox. What this machine lacks gets one short
 // line, whatever the policy. A gap that a rule ran into is printed in full.
-func (a *app) warning(w sandbox.Warning) {
+func (a *app) warning(w supervise.Warning) {
 	var lacks, asked []enforce.Gap
 	var hints []string
 	for _, g := range w.Gaps {
@@ -103,7 +103,7 @@ func (a *app) warnGaps(gaps []enforce.Gap) {
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
 	lines, _ := gapLines(gaps)
-	question := "zsbx: not enforced here: " + strings.Join(each(lines, printable), "\nzsbx: not enforced here: ")
+	question := "zsbx: not enforced here: " + strings.Join(each(lines, terminal.Printable), "\nzsbx: not enforced here: ")
 	yes, _ := confirm(question + "\nzsbx: run the command anyway?")
 	return yes
 }
@@ -115,16 +115,16 @@ func confirm(question string) (bool, error) {
 }
 
 // plan returns what would be enforced, and prints the warnings of run, except with --json.
-func (a *app) plan(c *compose.Composed, opts sandbox.Options, argv []string) (*enforce.Plan, error) {
+func (a *app) plan(c *compose.Composed, opts supervise.Options, argv []string) (*enforce.Plan, error) {
 	if opts.Warn = a.warning; a.say.json {
-		opts.Warn = func(sandbox.Warning) {}
+		opts.Warn = func(supervise.Warning) {}
 	}
-	plan, err := sandbox.Plan(c.Policy, opts)
+	plan, err := supervise.Plan(c.Policy, opts)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range plan.Warnings(argv) {
-		opts.Warn(sandbox.Warning{Text: w.Error(), Hint: w.Hint})
+		opts.Warn(supervise.Warning{Text: w.Error(), Hint: w.Hint})
 	}
 	return plan, nil
 }
@@ -147,7 +147,7 @@ func (a *app) tellHome(plan *enforce.Plan, home []string) {
 
 // tellOf warns about what a command changed, left, or did not see. The plan is nil if the
 // command was only tracked.
-func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
+func (a *app) tellOf(plan *enforce.Plan, res *supervise.Result, argv []string) {
 	a.tellChanges(res.Changes)
 	if plan == nil {
 		return
@@ -181,7 +181,7 @@ func fewChanges(changes []enforce.Change) string {
 
 // tellUntold warns about what changed since a command was started whose zsbx was killed, or that
 // left processes running.
-func (a *app) tellUntold(u *sandbox.Untold) {
+func (a *app) tellUntold(u *supervise.Untold) {
 	told := "the zsbx of session %s was killed before it reported: look at these files, which changed since its command was started " +
 		"and are denied to it or acted upon outside: %s"
 	failed := "the zsbx of session %s was killed before it reported, and what changed can't be told: %v"
@@ -199,7 +199,7 @@ func (a *app) tellUntold(u *sandbox.Untold) {
 }
 
 // hintUntold has what ends a session that still runs.
-func hintUntold(u *sandbox.Untold) string {
+func hintUntold(u *supervise.Untold) string {
 	if u.Lives {
 		return "zsbx reap " + u.Session
 	}

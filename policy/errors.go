@@ -12,20 +12,20 @@ import (
 type Code string
 
 const (
-	CodeSyntax        Code = "syntax"        // not TOML or not JSON
-	CodeUnknownKey    Code = "unknown-key"   // a key that the format does not have
-	CodeDuplicate     Code = "duplicate-key" // a key given twice
-	CodeType          Code = "wrong-type"    // a string where a list belongs
-	CodeValue         Code = "bad-value"     // port 70000, an empty path
-	CodeLimit         Code = "too-large"     // too many rules, too large a file
-	CodeFile          Code = "bad-file"      // a policy file that cannot be read or is not a file
-	CodeMissing       Code = "missing-path"  // a path that does not exist on this machine
-	CodePath          Code = "bad-path"      // a path that cannot be resolved: a loop, no permission
-	CodeVariable      Code = "unset-variable"
-	CodeContradiction Code = "contradiction" // two settings that exclude each other
-	CodeRefused       Code = "refused"       // a rule that would break what zsbx relies on
-	CodeGuard         Code = "guard"         // a list of words refuses the command line
-	CodeMore          Code = "more"          // how many errors were left out
+	CodeSyntax        Code = "syntax"         // not TOML or not JSON
+	CodeUnknownKey    Code = "unknown-key"    // a key that the format does not have
+	CodeDuplicate     Code = "duplicate-key"  // a key given twice
+	CodeType          Code = "wrong-type"     // a string where a list belongs
+	CodeValue         Code = "bad-value"      // port 70000, an empty path
+	CodeLimit         Code = "too-large"      // too many rules, too large a file
+	CodeFile          Code = "bad-file"       // a policy file that cannot be read or is not a file
+	CodeMissing       Code = "missing-path"   // a path that does not exist on this machine
+	CodePath          Code = "bad-path"       // a path that cannot be resolved: a loop, no permission
+	CodeVariable      Code = "unset-variable" // a variable in a path that has no value
+	CodeContradiction Code = "contradiction"  // two settings that exclude each other
+	CodeRefused       Code = "refused"        // a rule that would break what zsbx relies on
+	CodeGuard         Code = "guard"          // a list of words refuses the command line
+	CodeMore          Code = "more"           // how many errors were left out
 )
 
 // Error is one thing that is wrong with a policy, and where it was written. Package
@@ -47,12 +47,14 @@ func (e *Error) Error() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errors are all that is wrong with a policy, sorted by place. It is never
 // empty when it is returned as an error.
 type Errors []*Error
 
+// Error returns one line for each.
 func (es Errors) Error() string {
 	return errors.Join(es.Unwrap()...).Error()
 }

@@ -38,11 +38,22 @@ type Host struct {
 	agents string  // what coding agents add to the name of the project's own cache
 }
 
-// Stat is what Host.Lstat returns, and FileID identifies an inode.
-type (
-	Stat   = files.Stat
-	FileID = files.ID
-)
+// Stat is the part of the result of lstat(2) that a policy needs.
+type Stat struct {
+	Mode  fs.FileMode
+	ID    FileID
+	Nlink uint64 // how many names the inode has (st_nlink, inode(7)); 0 if unknown
+	UID   uint32 // the owner
+}
+
+// FileID identifies an inode while the machine runs, so that what was resolved can be recognised
+// when it is opened.
+type FileID struct{ Dev, Ino uint64 }
+
+func lstat(name string) (Stat, error) {
+	st, err := files.Lstat(name)
+	return Stat{Mode: st.Mode, ID: FileID(st.ID), Nlink: st.Nlink, UID: st.UID}, err
+}
 
 // ThisHost describes the running system, with the process's own working
 // directory, home directory and environment. TempDir is left empty.
@@ -53,7 +64,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), UID: uint32(os.Geteuid()), ReadDir: files.List, ReadFile: ReadFile}
-	h.Lstat, h.Readlink = files.Lstat, os.Readlink
+	h.Lstat, h.Readlink = lstat, os.Readlink
 	h.OS = ThisSystem()
 	h.Program, _ = os.Executable() // which Go's runtime knows already
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {

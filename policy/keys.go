@@ -166,8 +166,12 @@ func (k *key) values(p *Policy) (list []Named) {
 
 // Put adds values to a list in the policy, or sets a single value. name is a key of policy
 // files, such as "fs.ro". Values of variables are NAME=VALUE. A wrong port or limit is an
-// error and left out. Other mistakes are found when the policy is resolved or written.
+// error and left out, and so is an unknown key. Other mistakes are found when the policy is
+// resolved or written.
 func (p *Policy) Put(name string, values ...Named) (err error) {
+	if !slices.ContainsFunc(keys[:], func(k key) bool { return k.name == name }) {
+		return &Error{Code: CodeUnknownKey, Msg: fmt.Sprintf("unknown key %q", name)}
+	}
 	k := keyNamed(name)
 	list := make([]Named, 0, len(values))
 	for _, v := range values {

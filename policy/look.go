@@ -15,7 +15,7 @@ type Presence uint8
 const (
 	Unknown Presence = iota // something may be there
 	Absent                  // nothing is there
-	Present
+	Present                 // something is there
 )
 
 // Found is the answer to a look at a path. The zero value is Unknown.

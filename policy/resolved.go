@@ -107,9 +107,9 @@ type ResolvedNet struct {
 type NetMode string
 
 const (
-	NetOpen  NetMode = "open"
-	NetPorts NetMode = "ports"
-	NetNone  NetMode = "none"
+	NetOpen  NetMode = "open"  // all of it
+	NetPorts NetMode = "ports" // the TCP ports that are listed
+	NetNone  NetMode = "none"  // none of it
 )
 
 // Host returns the machine for which it was resolved.

@@ -56,10 +56,12 @@ type TrackerError struct {
 	Err  error  // the system's, if there is one
 }
 
+// Error says why it is not available.
 func (e *TrackerError) Error() string {
 	return fmt.Sprintf("tracker %s is not available here: %s", e.Kind, e.Why)
 }
 
+// Unwrap returns the system's error.
 func (e *TrackerError) Unwrap() error { return e.Err }
 
 // Choice is the tracker of a session.

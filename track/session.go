@@ -56,6 +56,7 @@ type Options struct {
 // Limits are for all processes of a session together, except the keeper, whatever tracks it.
 type Limits = cgroup.Limits
 
+// ErrLimits is in the error of a session whose limits this machine can't enforce.
 var ErrLimits = errors.New("limits can't be set here")
 
 // process is the command, once it was started. Session promotes its methods and overrides some.

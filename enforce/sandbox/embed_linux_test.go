@@ -32,7 +32,7 @@ func TestEmbed(t *testing.T) {
 		}
 		t.Fatalf("go build: %v: %s", err, out)
 	}
-	place(t)
+	_ = place(t)
 	outside := filepath.Join(t.TempDir(), "outside")
 	run := func(program, script string) (status int, out string) {
 		args := []string{"sh", "-c", script}

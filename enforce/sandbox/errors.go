@@ -2,101 +2,109 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
-	"github.com/zsbx/zsbx/internal/units"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 )
 
-// The codes of an Error that package policy does not give. They are stable.
+// The codes of a policy.Error that package policy does not give. They are stable.
 const (
-	CodeFailed    policy.Code = "failed"     // anything without a code of its own
-	CodeUsage     policy.Code = "usage"      // options, or an option and a limit, exclude each other
-	CodePolicy    policy.Code = "policy"     // a rule is wrong, or leads where it must not
-	CodeGap       policy.Code = "gap"        // this machine can't keep a promise, or lacks the tracker that was asked for
-	CodeNotFound  policy.Code = "not-found"  // the command was not found
-	CodeCannotRun policy.Code = "cannot-run" // the command can't be executed
-	CodeAudit     policy.Code = "audit"      // the audit log is required, and can't be written
-	CodeSession   policy.Code = "session"    // the session can't be recorded or ended
+	CodeFailed    = supervise.CodeFailed    // anything without a code of its own
+	CodeUsage     = supervise.CodeUsage     // options, or an option and a limit, exclude each other
+	CodePolicy    = supervise.CodePolicy    // a rule is wrong, or leads where it must not
+	CodeGap       = supervise.CodeGap       // this machine lacks the tracker that was asked for
+	CodeNotFound  = supervise.CodeNotFound  // the command was not found
+	CodeCannotRun = supervise.CodeCannotRun // the command can't be executed
+	CodeAudit     = supervise.CodeAudit     // the audit log is required, and can't be written
+	CodeSession   = supervise.CodeSession   // the session can't be recorded or ended
 )
 
-// Error is an error with more for the user than a message. The hint is flags of zsbx run,
-// or a command line. Other errors are *GapError, policy.Errors, *LimitError and
-// *OutputError.
-type Error = policy.Error
+// ErrLost says that it is not known how the command ended: what watched over it was killed.
+var ErrLost = supervise.ErrLost
 
-// coded gives an error of resolving a policy its code, unless it has one.
-func coded(err error) error {
-	if _, has := errors.AsType[*Error](err); has || err == nil {
-		return err
-	}
-	return &Error{Code: CodePolicy, Err: err}
+// Gap is a promise that can't be kept on this machine.
+type Gap struct {
+	Name    string        `json:"name"`            // stable: "tcp-ports", "truncate", "deny"
+	Core    bool          `json:"core"`            // no command starts unless it is accepted; else it is hardening
+	Promise string        `json:"promise"`         // what was asked for: "only the TCP ports that are listed"
+	Why     string        `json:"why"`             // what is missing
+	Hint    string        `json:"hint,omitempty"`  // what to type to zsbx instead; may be ""
+	Origin  policy.Origin `json:"origin,omitzero"` // the rule that asked; zero for defaults
 }
 
-// ErrLost says that it is not known how the command ended: what watched over it was
-// killed.
-var ErrLost = errors.New("how the command ended is not known")
+// GapError says which promises of a policy this machine can't keep. It is an
+// errors.ErrUnsupported.
+type GapError struct {
+	Gaps []Gap // at least one
 
-// LimitError says that the command was ended because it reached a limit. There was a
-// warning when that happened.
+	err error
+}
+
+// Error names the promises.
+func (e *GapError) Error() string { return e.err.Error() }
+
+// Is makes every GapError an errors.ErrUnsupported.
+func (e *GapError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// LimitError says that the command was ended because it reached a limit. There was a warning
+// when that happened.
 type LimitError struct {
 	Limit string        // "timeout" or "max-output"
 	Time  time.Duration // of timeout
 	Bytes int64         // of max-output
-	From  policy.Origin
+	From  policy.Origin // of the limit
+
+	err error
 }
 
-func (e *LimitError) Error() string {
-	if e.Limit == limitTime {
-		return fmt.Sprintf("the command took longer than %s, and was ended", e.what())
-	}
-	return fmt.Sprintf("the command wrote more than %s, and was ended", e.what())
-}
-
-// what returns the limit, and who set it, if that is known.
-func (e *LimitError) what() string {
-	what := e.Time.String()
-	if e.Limit == limitOutput {
-		what = units.FormatSize(e.Bytes)
-	}
-	if from := e.From.String(); from != "" {
-		what += " (" + from + ")"
-	}
-	return what
-}
-
-const (
-	limitTime   = "timeout"
-	limitOutput = "max-output"
-)
+// Error names the limit and who set it.
+func (e *LimitError) Error() string { return e.err.Error() }
 
 // OutputError says that not all of the command's output has arrived.
 type OutputError struct {
 	Signal syscall.Signal // the signal that ended the wait for the reader; 0 for none
-	Late   *LimitError    // the time limit that ended it; nil for none
+	Late   bool           // the time limit ended it
 	Read   bool           // reading failed, not writing
 	Err    error          // of writing or reading
+
+	err error
 }
 
-func (e *OutputError) Error() string {
-	switch {
-	case e.Signal != 0:
-		return fmt.Sprintf("not all of the command's output was written: %s", e.Signal)
-	case e.Late != nil:
-		return "nobody read all of the command's output within " + e.Late.what()
-	case e.Read:
-		return fmt.Sprintf("reading the command's output: %v", e.Err)
-	}
-	return fmt.Sprintf("writing the command's output: %v", e.Err)
-}
+// Error says what kept the output from arriving.
+func (e *OutputError) Error() string { return e.err.Error() }
 
+// Unwrap returns the error of writing or reading.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// GapError says which promises of a policy this machine can't keep.
-type GapError = enforce.GapError
+// errorOf returns an error with the types of this package. It may join several.
+func errorOf(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range all.Unwrap() {
+			out = append(out, errorOf(e))
+		}
+		return errors.Join(out...)
+	}
+	if e, ok := errors.AsType[*enforce.GapError](err); ok {
+		return &GapError{Gaps: gapsOf(e.Gaps), err: err}
+	}
+	if e, ok := errors.AsType[*supervise.OutputError](err); ok {
+		return &OutputError{Signal: e.Signal, Late: e.Late != nil, Read: e.Read, Err: e.Err, err: err}
+	}
+	if e, ok := errors.AsType[*supervise.LimitError](err); ok {
+		return &LimitError{Limit: e.Limit, Time: e.Time, Bytes: e.Bytes, From: e.From, err: err}
+	}
+	return err
+}
 
-// Gap is a promise that can't be kept on this machine.
-type Gap = enforce.Gap
+func gapsOf(all []enforce.Gap) []Gap {
+	var out []Gap
+	for _, g := range all {
+		core := g.Kind == enforce.Core
+		out = append(out, Gap{Name: g.Name, Core: core, Promise: g.Promise, Why: g.Why, Hint: g.Hint, Origin: g.Origin})
+	}
+	return out
+}

@@ -1,144 +1,154 @@
 package sandbox
 
 import (
+	"cmp"
 	"io"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
+// DefaultKillAfter is what Options.KillAfter is if it is 0.
+const DefaultKillAfter = 5 * time.Second
+
 // Options say how a command is run. Only Args is needed.
 type Options struct {
-	// Args are the command and its arguments. The command is looked up as by
-	// execvp(3), in the PATH that the policy gives it.
+	// Args are the command and its arguments. The command is looked up as by execvp(3), in
+	// the PATH that the policy gives it.
 	Args []string
 
-	// Stdin, Stdout and Stderr are the command's. An *os.File is passed on as
-	// it is, nil is /dev/null, and anything else is copied through a pipe. What
-	// is read from Stdin and not taken by the command is lost. If the policy
-	// limits the output, all of it is copied.
+	// Stdin, Stdout and Stderr are the command's. An *os.File is passed on as it is, nil is
+	// /dev/null, and anything else is copied through a pipe. What was read from Stdin when
+	// the command ends is lost. If the policy limits the output, all of it is copied.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Host is the machine that the policy is resolved on, with the command's
-	// working directory and the environment to choose from; nil is
-	// policy.ThisHost.
-	Host *policy.Host
+	// Dir is the command's working directory; "" is this process's.
+	Dir string
 
-	// Caps is what the kernel can do; nil to probe it.
-	Caps *enforce.Caps
+	// Env is what the policy chooses the command's environment from, NAME=VALUE; nil is
+	// this process's.
+	Env []string
 
-	// NoTempDir makes no private temporary directory.
-	NoTempDir bool
-
-	// PolicyFiles are files that the policy came from, absolute. The command can't
-	// change them.
+	// PolicyFiles are files that the policy came from, absolute. The command can't change
+	// them.
 	PolicyFiles []string
 
-	// Asked is the part of the policy that the user asked for; nil is all of it. The
-	// audit log has its hash.
-	Asked *policy.Policy
-
-	// Repository is the root of the repository around the working directory,
-	// "" for none; see enforce.Options.
-	Repository string
-
-	// AllowGaps are the names of gaps that are accepted (enforce.GapNames).
-	// Strict treats hardening like what the policy asks for. Accept is asked
-	// about gaps that are not accepted by name. If it is nil or says no, the
-	// command is not started.
+	// AllowGaps are the names of gaps that are accepted, as --allow-gap takes them. Strict
+	// treats hardening like what the policy asks for. Accept is asked about gaps that are not
+	// accepted by name. If it is nil or says no, the command is not started.
 	AllowGaps []string
 	Strict    bool
-	Accept    func(gaps []enforce.Gap) bool
+	Accept    func(gaps []Gap) bool
+
+	// KillAfter is how long a command that reached its time limit (policy.Limits) may take
+	// to end after SIGTERM, before it is killed; 0 is DefaultKillAfter.
+	KillAfter time.Duration
+
+	// TTY runs the command on a pseudo-terminal (pty(7)) of its own, between Stdin and
+	// Stdout. Size is the size of it: 0 is that of Stdin, if that is a terminal, else 24 rows
+	// of 80 columns. Command.Resize changes it.
+	TTY  bool
+	Size Size
+
+	// Controlling runs the command in a terminal session of its own, whose controlling
+	// terminal is Stdin. Stdin has to be a terminal that is none's yet, such as the end of a
+	// pseudo-terminal that the caller has opened. It excludes TTY.
+	Controlling bool
+
+	// Name names the session (track.CheckName). Tracker says what tracks its processes; "" is
+	// track.Auto.
+	Name    string
+	Tracker track.Kind
+
+	// Keep leaves running what the command leaves behind when it ends. Output is no longer
+	// copied then: only files stay. Connections and signals of what is left fail once this
+	// process has ended.
+	Keep bool
+
+	// TrackOnly confines nothing: of the policy, which may be nil, only the limits count, and
+	// the command gets the whole environment.
+	TrackOnly bool
+
+	// Job makes this process act for the command, as a shell's job: it passes signals on, and
+	// stops and continues when the command does. It is for programs that do nothing else, and
+	// for one command at a time.
+	Job bool
 
 	// Warn, if it is not nil, gets the warnings, from one goroutine at a time.
 	Warn func(Warning)
 
-	// Name names the session (track.CheckName). Tracker says what tracks its
-	// processes; "" is track.Auto.
-	Name    string
-	Tracker track.Kind
-
-	// IDFile is a file that the session's id is written to before the command
-	// starts, "" for none.
-	IDFile string
-
-	// Keep leaves running what the command leaves behind when it ends. Output
-	// is no longer copied then: only files stay. If the plan has a Mediation,
-	// this process goes on answering for it until Command.Served returns. If it
-	// ends before, connections and signals of what is left fail. See Front for
-	// a program that ends with the command.
-	Keep bool
-
-	// TTY runs the command on a pseudo-terminal of its own (pty(7)).
-	TTY bool
-
-	// Job makes this process act for the command, as a shell's job: it passes
-	// signals on, and stops and continues when the command does. It is for
-	// programs that do nothing else, and for one command at a time.
-	Job bool
-
-	// KillAfter is how long a command that reached its time limit may take to
-	// end after SIGTERM, before it is killed.
-	KillAfter time.Duration
-
-	// TrackOnly confines nothing: of the policy only the limits count, and the
-	// command gets the whole environment.
-	TrackOnly bool
-
-	// SandboxExec makes sandbox-exec(1) apply the limits, on macOS. It can't be
-	// checked whether it did.
-	SandboxExec bool
-
-	// Explain records what the command is refused, in the Refusals of Command.Plan;
-	// package why makes a report of them. It excludes Keep, TrackOnly and Exec.
+	// Explain records what the command is refused: see Result.Denials. It excludes Keep and
+	// TrackOnly.
 	Explain bool
-
-	// Model is, with Explain, a narrower plan. What it would refuse is recorded too,
-	// although the command may do it.
-	Model *enforce.Plan
-
-	// InPlace tells Plan that the command is to replace this process (Exec).
-	InPlace bool
 }
+
+// Size is the size of a terminal in characters.
+type Size struct{ Rows, Columns uint16 }
 
 // Warning is something that may not be as the user expects.
 type Warning struct {
-	Text string        // lower case, no full stop; "" when there is only Hint or Gaps
-	Hint string        // what to type to zsbx, or ""
-	Gaps []enforce.Gap // hardening that is not enforced here, reported before the start
+	Text string // lower case, no full stop; "" when there is only Hint or Gaps
+	Hint string // what to type to zsbx, or ""
+	Gaps []Gap  // hardening that is not enforced here, reported before the start
 
-	Untold *Untold // what an earlier command in the same directory changed; nil for none
+	Earlier *Earlier // what an earlier command in the same directory changed; nil for none
 }
 
-// warner calls Options.Warn from one goroutine at a time.
-func (o *Options) warner() func(Warning) {
-	var mu sync.Mutex
-	return func(w Warning) {
-		if o.Warn != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			o.Warn(w)
-		}
-	}
+// Earlier is what a command changed whose own program was killed before it could report that,
+// or what changed since the command of a kept session was started.
+type Earlier struct {
+	Session string
+	Kept    bool // nothing was killed: what the command itself changed was reported
+	Lives   bool // the session has not ended; the rest is reported when it has
+	Changes []Change
+	Err     error // why the changes can't be reported
 }
 
-// acceptGaps decides whether a command may start although some promises can't be
-// kept. Missing hardening is a warning, except what is reported when the command ends.
-func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
-	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
-	if !o.InPlace { // Result.Changes
-		hardening = slices.DeleteFunc(hardening, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing })
+// options returns the options of the package that does the work.
+func (o *Options) options() (supervise.Options, error) {
+	host, err := policy.HostIn(o.Dir)
+	if err != nil {
+		return supervise.Options{}, err
 	}
-	if len(hardening) > 0 {
-		warn(Warning{Gaps: hardening})
+	if o.Env != nil {
+		host.Env = o.Env
 	}
-	if len(open) == 0 || o.Accept != nil && o.Accept(open) {
-		return nil
+	out := supervise.Options{
+		Args:  o.Args,
+		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+		Host:        &host,
+		PolicyFiles: o.PolicyFiles,
+		AllowGaps:   o.AllowGaps,
+		Strict:      o.Strict,
+		KillAfter:   cmp.Or(o.KillAfter, DefaultKillAfter),
+		TTY:         o.TTY,
+		Rows:        o.Size.Rows,
+		Columns:     o.Size.Columns,
+		Controlling: o.Controlling,
+		Name:        o.Name,
+		Tracker:     o.Tracker,
+		Keep:        o.Keep,
+		TrackOnly:   o.TrackOnly,
+		Job:         o.Job,
+		Explain:     o.Explain,
 	}
-	return &enforce.GapError{Gaps: open}
+	if o.Accept != nil {
+		out.Accept = func(gaps []enforce.Gap) bool { return o.Accept(gapsOf(gaps)) }
+	}
+	if o.Warn != nil {
+		out.Warn = func(w supervise.Warning) { o.Warn(warningOf(w)) }
+	}
+	return out, nil
+}
+
+func warningOf(w supervise.Warning) Warning {
+	out := Warning{Text: w.Text, Hint: w.Hint, Gaps: gapsOf(w.Gaps)}
+	if u := w.Untold; u != nil {
+		out.Earlier = &Earlier{Session: u.Session, Kept: u.Kept, Lives: u.Lives, Changes: changesOf(u.Changes), Err: u.Err}
+	}
+	return out
 }

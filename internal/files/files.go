@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Stat is the part of the result of lstat(2) that zsbx needs.
+// Stat is a part of the result of lstat(2).
 type Stat struct {
 	Mode  fs.FileMode
 	ID    ID
@@ -19,8 +19,7 @@ type Stat struct {
 	UID   uint32 // the owner
 }
 
-// ID identifies an inode while the machine runs, so that what was resolved can be
-// recognised when it is opened.
+// ID identifies an inode while the machine runs.
 type ID struct{ Dev, Ino uint64 }
 
 // Plain strips the path from an error, for a message that already has the path.

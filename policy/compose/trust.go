@@ -108,6 +108,7 @@ type UntrustedError struct {
 	Asks    []policy.Wider
 }
 
+// Error names the file, and its first rule that allows something.
 func (e *UntrustedError) Error() string {
 	if e.Unread != nil {
 		return fmt.Sprintf("%s: the project policy allows more than it takes away, and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)

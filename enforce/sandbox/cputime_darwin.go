@@ -1,3 +1,0 @@
-package sandbox
-
-func (c *Command) endInTime() {}

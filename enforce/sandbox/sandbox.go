@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// Init must be called first in main. On macOS a program that runs commands starts itself
+// again as a helper, to apply the limits and to watch over the session. In such a process
+// Init does that and does not return.
+func Init() { supervise.Init() }
+
+// Run runs a command under a policy and waits until it and all that it started have ended.
+// If the command was not started, the Result is empty and the error says why. It is no error
+// that the command failed; see Result.ExitCode. When ctx is done, the session is killed.
+func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
+	c, err := Start(ctx, p, o)
+	if err != nil {
+		return Result{}, err
+	}
+	return c.Wait()
+}
+
+// Start starts a command under a policy. When ctx is done, what was started is killed, and
+// Wait returns.
+func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
+	opts, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := supervise.Start(ctx, p, opts)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	return &Command{c: c, explain: o.Explain}, nil
+}
+
+// Gaps returns the promises of a policy that this machine can't keep, accepted or not,
+// without running anything.
+func Gaps(p *policy.Policy, o Options) ([]Gap, error) {
+	opts, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := supervise.Plan(p, opts)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	return gapsOf(plan.Gaps), nil
+}
+
+// Command is a command that was started, until it and all that it left behind have ended.
+// Wait must be called. The other methods may be called by other goroutines.
+type Command struct {
+	c       *supervise.Command
+	explain bool
+}
+
+// Session returns the id of the command's session, for zsbx ps, zsbx reap and package track.
+func (c *Command) Session() string { return c.c.Session() }
+
+// Pid returns the process id of the command.
+func (c *Command) Pid() int { return c.c.Pid() }
+
+// Signal sends a signal to the command.
+func (c *Command) Signal(s syscall.Signal) error { return c.c.Signal(s) }
+
+// Resize changes the size of the command's terminal, whose foreground processes get SIGWINCH.
+// It is an error without Options.TTY.
+func (c *Command) Resize(s Size) error { return c.c.Resize(s.Rows, s.Columns) }
+
+// Wait follows the command to its end, ends what it left running, and reports. The error
+// joins what else went wrong: *LimitError, ErrLost, the context's error, *OutputError, and
+// *policy.Error of CodeSession.
+func (c *Command) Wait() (Result, error) {
+	r, err := c.c.Wait()
+	out := Result{Status: r.Status, Report: r.Report, Changes: changesOf(r.Changes), Home: r.Home, Failed: r.Failed}
+	if plan := c.c.Plan(); plan != nil {
+		out.Gaps = gapsOf(plan.Gaps)
+		if c.explain {
+			out.Denials = denialsOf(plan, r.ExitCode())
+		}
+	}
+	return out, errorOf(err)
+}
+
+// Result is how a command ended, and what it left.
+type Result struct {
+	Status  syscall.WaitStatus // how the command ended; SIGKILL if that is not known, or at the limit of output
+	Failed  bool               // the command ended by itself, and not with 0
+	Report  track.Report       // what was ended with it, what is left, and whether that is certain
+	Changes []Change           // files that other programs execute or trust, or that are denied, and that changed meanwhile
+	Home    []string           // directories, which end in "/", and files that were written into a private home, unless that is kept
+	Gaps    []Gap              // promises that were not kept, since they were accepted or are hardening
+	Denials *Denials           // what the command was refused, with Options.Explain; else nil
+}
+
+// ExitCode returns the command's exit status, or 128 plus the number of the signal that ended
+// it, as a shell does.
+func (r *Result) ExitCode() int {
+	if r.Status.Signaled() {
+		return 128 + int(r.Status.Signal())
+	}
+	return r.Status.ExitStatus()
+}
+
+// Change is a file that changed.
+type Change struct {
+	Path   string
+	New    bool // it was not there before
+	Closed bool // not all of it can be seen: what is in it may have changed
+}
+
+func changesOf(all []enforce.Change) []Change {
+	var out []Change
+	for _, c := range all {
+		out = append(out, Change(c))
+	}
+	return out
+}

@@ -1,5 +1,0 @@
-package sandbox
-
-func reserveThreads() {}
-
-func fewProcesses() bool { return false }

@@ -1,0 +1,147 @@
+package supervise
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zsbx/zsbx/internal/supervise/internal/job"
+)
+
+// forwarded are the signals that are passed on to the command. Those that stop
+// and continue are not: the terminal sends them to all of its foreground
+// process group, to which the command belongs.
+func forwarded() []syscall.Signal {
+	return []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
+	}
+}
+
+// listen starts to receive the signals to be passed on, except those that this
+// process's caller had it ignore. It is called before the command runs: this process
+// must not die of a signal that the command handles.
+func listen() chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	var wanted []os.Signal
+	for _, s := range forwarded() {
+		if !signal.Ignored(s) {
+			wanted = append(wanted, s)
+		}
+	}
+	if len(wanted) > 0 { // without any, Notify would take all
+		signal.Notify(signals, wanted...)
+	}
+	return signals
+}
+
+// startTime is how long signals are kept for a command that is being started. Then they
+// end this process: the command's file system may hang.
+const startTime = time.Second
+
+// passing passes signals on to a command (Options.Job).
+type passing struct {
+	stop chan struct{} // run returns when something comes from here
+
+	mu      sync.Mutex // guards what follows
+	began   time.Time
+	started bool
+	ended   bool             // the command has ended: signals are for this process
+	early   []syscall.Signal // came before the command was started
+}
+
+// listen begins to receive the signals, and to pass them on once the command is started. Until
+// then they end this process, as they end any other.
+func (c *Command) listen() {
+	if c.signals != nil { // an earlier try
+		return
+	}
+	c.signals = listen()
+	p := &passing{stop: make(chan struct{}), began: time.Now()}
+	c.pass = p
+	go func() {
+		for {
+			select {
+			case <-p.stop:
+				return
+			case s := <-c.signals:
+				c.forward(p, s.(syscall.Signal))
+			}
+		}
+	}()
+}
+
+// forward passes a signal on. SIGINT and SIGQUIT from the keyboard have already reached a
+// command that has this process's terminal, and it must not see them twice. In the
+// foreground each of them is taken for one from the keyboard.
+func (c *Command) forward(p *passing, s syscall.Signal) {
+	keyboard := (s == syscall.SIGINT || s == syscall.SIGQUIT) && c.relay == nil && job.InForeground()
+	if !p.takes(s, keyboard) || keyboard {
+		return
+	}
+	c.passed.Store(int32(s))
+	_ = c.s.Signal(s)
+}
+
+// takes reports whether there is a command that takes a signal. While it is being started, the
+// signal is kept for it; on Linux the keeper has those from the keyboard. If the start takes too
+// long, or the command has ended, the signal ends this process.
+func (p *passing) takes(s syscall.Signal, keyboard bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended, !p.started && time.Since(p.began) > startTime:
+		signal.Reset(s)
+		_ = syscall.Kill(os.Getpid(), s)
+	case !p.started && !keyboard:
+		p.early = append(p.early, s)
+	}
+	return p.started && !p.ended
+}
+
+// passEarly passes on the signals that came before the command was started.
+func (c *Command) passEarly() {
+	p := c.pass
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	early := p.early
+	p.early, p.started = nil, true
+	p.mu.Unlock()
+	for _, s := range early {
+		c.forward(p, s)
+	}
+}
+
+// endPassing ends what listen began. From here on lastOutput reads the signals.
+func (c *Command) endPassing() {
+	if c.pass != nil {
+		c.pass.stop <- struct{}{}
+		c.pass = nil
+	}
+}
+
+// deaf makes a signal that comes now end this process, which has little left to do. In the
+// background it is left to Leave: the front passes on signals that both have received, and one
+// may come late.
+func (c *Command) deaf() {
+	switch {
+	case c.signals == nil || InBackground():
+	case c.pass == nil:
+		signal.Stop(c.signals)
+	default: // quicker than signal.Stop
+		c.pass.mu.Lock()
+		c.pass.ended = true
+		c.pass.mu.Unlock()
+	}
+}
+
+// reset gives the signals that were passed on their default action.
+func reset() {
+	for _, s := range forwarded() {
+		signal.Reset(s)
+	}
+}

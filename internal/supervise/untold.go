@@ -1,0 +1,183 @@
+package supervise
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// This process may be killed before it tells what the command changed. So a note next to the
+// session's record has all that it would need, before the command begins. The next run in the
+// same directory tells it, and so does Reap.
+
+// noteFormat changes whenever an older reader would misunderstand the rest.
+const noteFormat = 2
+
+// note is what a track.Note has, as JSON.
+type note struct {
+	Format   int    `json:"format"`
+	Began    int64  `json:"began"`              // in nanoseconds since 1970
+	Log      string `json:"log,omitempty"`      // the audit log's directory, quoted as Go does; "" for none
+	Keep     int    `json:"keep,omitempty"`     // for how many days the log is kept
+	Snapshot text   `json:"snapshot,omitempty"` // nil for a command that was only tracked
+	Kept     bool   `json:"kept,omitempty"`     // the command ended, and that was reported; processes ran on
+}
+
+// text is JSON: package object writes it as it is.
+type text []byte
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	*t = append((*t)[:0], b...)
+	return nil
+}
+
+// noteInTime stores the note while the keeper gets ready. No command runs without it.
+func (c *Command) noteInTime(cmd *fork.Command) {
+	if c.o.InPlace || c.before == nil && c.log == nil {
+		return
+	}
+	cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
+		n := note{Format: noteFormat, Began: time.Now().UnixNano()}
+		if c.log != nil {
+			n.Log = strconv.Quote(c.log.dir)
+			n.Keep, _ = strconv.Atoi(c.log.Keep.Value)
+		}
+		if c.before != nil {
+			n.Snapshot = c.before.Save()
+		}
+		c.note = n
+		if err := c.s.Note(c.host.Dir, object.Of(&n)); err != nil {
+			return fmt.Errorf("recording what to report at the end: %w", err)
+		}
+		return nil
+	})
+}
+
+// Told says that the Result was reported. Until then another process may have to do so. What a
+// kept session changes later is left for others to tell.
+func (c *Command) Told() {
+	if !c.kept || c.note.Snapshot == nil {
+		c.s.Told()
+		return
+	}
+	c.note.Kept, c.note.Log = true, "" // the log has its end
+	if err := c.s.LeaveNote(c.host.Dir, object.Of(&c.note)); err != nil {
+		c.warn(Warning{Text: fmt.Sprintf("what the session changes from now on can't be reported: %v", err)})
+	}
+}
+
+// Untold is what a command changed whose own zsbx was killed before it could say so, or what
+// changed since the command of a kept session was started.
+type Untold struct {
+	Session string
+	Kept    bool             // nothing was killed: what the command itself changed was told
+	Lives   bool             // the session has not ended; the rest is told when it has
+	Changes []enforce.Change // since it was started
+	Err     error            // why the changes can't be told
+}
+
+// tellEarlier warns about commands that ran in the same directory and whose zsbx was killed.
+func (c *prepared) tellEarlier() {
+	st, err := track.OpenStore()
+	if err != nil {
+		return // beginSession says why
+	}
+	notes, err := st.Notes(c.host.Dir)
+	if err != nil {
+		c.warn(Warning{Text: fmt.Sprintf("what earlier sessions changed can't be told: %v", err)})
+	}
+	for _, n := range notes {
+		if u := tell(n, &c.host); u.Err != nil || len(u.Changes) > 0 {
+			c.warn(Warning{Untold: u})
+		}
+	}
+}
+
+// TellOf returns what was not told of a session that was ended, nil for nothing. Nobody tells it
+// again.
+func TellOf(st *track.Store, id string) (out []*Untold) {
+	host, err := policy.ThisHost()
+	if err != nil { // the working directory is gone
+		host, err = policy.HostIn("/")
+	}
+	notes, unread := st.NotesOf(id)
+	if unread != nil {
+		out = append(out, &Untold{Session: id, Err: unread})
+	}
+	for _, n := range notes {
+		if err != nil {
+			n.Close()
+			out = append(out, &Untold{Session: id, Err: err})
+			continue
+		}
+		out = append(out, tell(n, &host))
+	}
+	return out
+}
+
+// tell finds out what changed, writes the end of the session to its audit log, and removes the
+// note. While the session lives the note stays.
+func tell(n *track.Note, host *policy.Host) *Untold {
+	defer n.Close()
+	u := &Untold{Session: n.ID, Lives: n.Lives}
+	var in note
+	u.Changes, u.Err = in.read(n.Text, host)
+	u.Kept = in.Kept
+	if n.Lives {
+		return u
+	}
+	if err := in.endLog(n); err != nil && u.Err == nil {
+		u.Err = err
+	}
+	_ = n.Remove()
+	return u
+}
+
+// read reads a note, and returns what changed since it was written.
+func (in *note) read(text []byte, host *policy.Host) ([]enforce.Change, error) {
+	if err := json.Unmarshal(text, in); err != nil {
+		return nil, err
+	}
+	if in.Format != noteFormat {
+		return nil, fmt.Errorf("format %d, this version of zsbx reads %d", in.Format, noteFormat)
+	}
+	if in.Snapshot == nil {
+		return nil, nil
+	}
+	before, err := enforce.LoadSnapshot(in.Snapshot, host)
+	if err != nil {
+		return nil, err
+	}
+	return before.Changes(), nil
+}
+
+// endLog writes the session's end to the audit log. A note that a command may have written
+// names no log.
+func (in *note) endLog(n *track.Note) error {
+	if in.Log == "" || n.Temp {
+		return nil
+	}
+	dir, err := strconv.Unquote(in.Log)
+	if err != nil {
+		return err
+	}
+	e := &AuditEnd{
+		Status: exitCode(n.Status), Late: true, Killed: n.Killed,
+		Error: "zsbx was killed before the end", DurationMS: time.Since(time.Unix(0, in.Began)).Milliseconds(),
+	}
+	if n.Status.Signaled() {
+		e.Signal = int(n.Status.Signal())
+	}
+	err = appendLine(dir, in.Keep, &AuditLine{Event: "end", Time: time.Now(), Session: n.ID, AuditEnd: e})
+	if err != nil {
+		return fmt.Errorf("the audit log in %s can't be written: %w", dir, err)
+	}
+	return nil
+}
