@@ -13,9 +13,9 @@ import (
 	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/internal/selftest"
 	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 type checkFlags struct {

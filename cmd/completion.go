@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zsbx/zsbx/internal/terminal"
-	"github.com/zsbx/zsbx/track"
+	"github.com/zsbx/zsbx/internal/track"
 )
 
 func newCompletion(a *app) *cobra.Command {

@@ -15,13 +15,13 @@ func TestImports(t *testing.T) {
 		pkg     string
 		foreign []string
 	}{
-		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "internal/enforce", mod + "track", mod + "cmd"}},
-		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "track", mod + "cmd"}},
-		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "internal/enforce", mod + "cmd"}},
-		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
-		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
-		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "track", mod + "cmd"}},
-		{"internal/fork", []string{mod + "policy", mod + "internal/enforce", mod + "track", mod + "cmd"}},
+		{"policy", []string{"github.com/spf13/cobra", "github.com/spf13/viper", "golang.org/x/sys/unix", mod + "policy/compose", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
+		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/track", mod + "cmd"}},
+		{"internal/track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "internal/enforce", mod + "cmd"}},
+		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
+		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
+		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
+		{"internal/fork", []string{mod + "policy", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
 		{"internal/shell", rooms()},
 		{"internal/glob", rooms()},
 		{"internal/units", rooms()},
@@ -30,11 +30,11 @@ func TestImports(t *testing.T) {
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
 		{"internal/supervise", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
-		{"internal/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/selftest", mod + "track", mod + "cmd"}},
-		{"internal/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/why", mod + "track", mod + "cmd"}},
-		{"track/internal/proc", append(rooms(), mod+"internal/fork")},
-		{"track/internal/cgroup", append(rooms(), mod+"internal/fork")},
-		{"track/internal/scan", append(rooms(), mod+"internal/fork", mod+"track/internal/cgroup")},
+		{"internal/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/selftest", mod + "internal/track", mod + "cmd"}},
+		{"internal/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "internal/supervise", mod + "internal/why", mod + "internal/track", mod + "cmd"}},
+		{"internal/track/proc", append(rooms(), mod+"internal/fork")},
+		{"internal/track/cgroup", append(rooms(), mod+"internal/fork")},
+		{"internal/track/scan", append(rooms(), mod+"internal/fork", mod+"internal/track/cgroup")},
 		// The packages below enforce, from the lowest up, and which of each other they may import.
 		{"internal/enforce/landlock", rooms("policy")},
 		{"internal/enforce/seccomp", rooms("policy")},
@@ -84,7 +84,7 @@ func rooms(but ...string) []string {
 	var out []string
 	for _, p := range []string{"policy", "policy/compose", "internal/enforce", "internal/supervise", "enforce/sandbox", "internal/libsystem", "internal/selftest",
 		"internal/enforce/landlock", "internal/enforce/seccomp", "internal/enforce/seatbelt", "internal/enforce/deny",
-		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/watch", "track", "cmd"} {
+		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/watch", "internal/track", "cmd"} {
 		if !slices.Contains(but, p) {
 			out = append(out, mod+p)
 		}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/internal/why"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 // TestJSONDocs: docs/json.md names every field of every JSON type, and every

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
-	"github.com/zsbx/zsbx/track"
+	"github.com/zsbx/zsbx/internal/track"
 )
 
 type reapFlags struct {

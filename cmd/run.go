@@ -15,7 +15,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
-	"github.com/zsbx/zsbx/track"
+	"github.com/zsbx/zsbx/internal/track"
 )
 
 type runFlags struct {

@@ -14,4 +14,4 @@ for t in 'git --version' 'cc --version' 'make --version' 'python3 -V'; do "$z" r
 "$z" run -- /usr/bin/curl -sSo /dev/null https://example.com; echo "curl: $?"
 if "$z" run --rw . -- cat ~/.zsh_history; then echo LEAK; fi; if "$z" run --track-only -- /usr/bin/open -g -a Calculator; then echo DOOR; fi
 "$z" run --keep --track-only -- /usr/bin/perl -MPOSIX -e 'fork && exit; setsid; fork && exit; sleep 307'; "$z" ps; "$z" reap --all; pgrep -fl 'sleep 307' && echo SURVIVOR
-go test -count=1 -v -run '^TestMac' ./track ./internal/enforce | grep -E '^ *(---|FAIL|ok)'; log show --last 15m --style compact --predicate 'sender == "Sandbox"' | grep -o 'deny([0-9]*) .*' | sort | uniq -c | sort -rn | head -40
+go test -count=1 -v -run '^TestMac' ./internal/track ./internal/enforce | grep -E '^ *(---|FAIL|ok)'; log show --last 15m --style compact --predicate 'sender == "Sandbox"' | grep -o 'deny([0-9]*) .*' | sort | uniq -c | sort -rn | head -40

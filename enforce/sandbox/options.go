@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/supervise"
+	sessions "github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
@@ -130,7 +131,7 @@ func (o *Options) options() (supervise.Options, error) {
 		Columns:     o.Size.Columns,
 		Controlling: o.Controlling,
 		Name:        o.Name,
-		Tracker:     o.Tracker,
+		Tracker:     sessions.Kind(o.Tracker),
 		Keep:        o.Keep,
 		TrackOnly:   o.TrackOnly,
 		Job:         o.Job,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/supervise"
+	sessions "github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
@@ -79,7 +80,7 @@ func (c *Command) Resize(s Size) error { return c.c.Resize(s.Rows, s.Columns) }
 // *policy.Error of CodeSession.
 func (c *Command) Wait() (Result, error) {
 	r, err := c.c.Wait()
-	out := Result{Status: r.Status, Report: r.Report, Changes: changesOf(r.Changes), Home: r.Home, Failed: r.Failed}
+	out := Result{Status: r.Status, Report: reportOf(&r.Report), Changes: changesOf(r.Changes), Home: r.Home, Failed: r.Failed}
 	if plan := c.c.Plan(); plan != nil {
 		out.Gaps = gapsOf(plan.Gaps)
 		if c.explain {
@@ -120,6 +121,24 @@ func changesOf(all []enforce.Change) []Change {
 	var out []Change
 	for _, c := range all {
 		out = append(out, Change(c))
+	}
+	return out
+}
+
+func reportOf(r *sessions.Report) track.Report {
+	out := track.Report{
+		ID:       r.ID,
+		Name:     r.Name,
+		Tracker:  track.Kind(r.Tracker),
+		Killed:   r.Killed,
+		Proof:    r.Proof,
+		How:      r.How,
+		Unproved: r.Unproved,
+		Kept:     r.Kept,
+		Removed:  r.Removed,
+	}
+	for _, p := range r.Survivors {
+		out.Survivors = append(out.Survivors, track.Proc{Pid: p.Pid, State: p.State, Comm: p.Name, Args: p.Argv})
 	}
 	return out
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/internal/shell"
-	"github.com/zsbx/zsbx/internal/supervise/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/internal/supervise/internal/safepath"
+	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 )

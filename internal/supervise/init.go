@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/track"
+	"github.com/zsbx/zsbx/internal/track"
 )
 
 // watchArg is the argument that makes a program a session's watcher; see track.Watch.

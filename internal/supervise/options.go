@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 // Options say how a command is run. Only Args is needed.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/guard"
-	"github.com/zsbx/zsbx/internal/supervise/internal/safepath"
-	"github.com/zsbx/zsbx/internal/supervise/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/safepath"
+	"github.com/zsbx/zsbx/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/track"
 )
 
 // prepared is a command before its session begins: what the policy means here, and

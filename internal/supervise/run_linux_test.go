@@ -22,8 +22,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 func TestMain(m *testing.M) {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/enforce"
-	"github.com/zsbx/zsbx/internal/supervise/internal/safepath"
+	"github.com/zsbx/zsbx/internal/safepath"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 // selfDir is a directory of zsbx's own.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/internal/supervise/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/tempdir"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/internal/units"
-	"github.com/zsbx/zsbx/track"
 )
 
 // endTime is how long to wait for the end of what was killed.

@@ -14,8 +14,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/supervise/internal/stdio"
+	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/track"
 )
 
 // Command is a command that was started, until it and all that it left behind

@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/supervise/internal/job"
-	"github.com/zsbx/zsbx/track"
+	"github.com/zsbx/zsbx/internal/track"
 )
 
 // Result is how a command ended, and what it left.
