@@ -6,26 +6,29 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 )
 
-// What is said after a command that failed. It is not known whether the limits are why, so it is
-// said on a terminal, or of a command that builds something: grep(1) in a script fails when it
-// finds nothing.
+// What is said after a command that failed. It is not known whether the limits are why. cat(1) says
+// enough itself, and grep(1) in a script fails when it finds nothing: of these less is said without a
+// terminal.
 
-func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string) {
+func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string, status int) {
 	terminal := isTerminal(a.stderr)
 	a.tellGit(plan, argv)
-	if !terminal && !builds(plan.Policy, argv) {
+	if text := closedNet(plan.Policy, argv); text != "" {
+		a.say.warn("%s", text)
+	}
+	silent := among(reading, argv) || status == exitNo && among(answering, argv)
+	if !terminal && silent && !builds(plan.Policy, argv) {
 		return
 	}
 	if text := leftOut(plan.Policy); text != "" {
-		a.say.warn("%s", text)
-	}
-	if text := closedNet(plan.Policy, argv); text != "" {
 		a.say.warn("%s", text)
 	}
 	flags := missingFlags(plan.Policy, argv)
@@ -36,6 +39,25 @@ func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string) {
 		n := len(a.args) - len(argv)
 		a.say.hint("zsbx why %s", quoteArgs(append(withoutValues(a.args[1:n]), argv...)))
 	}
+}
+
+// answering are programs whose exit status 1 is an answer. reading are those that write no file.
+var (
+	answering = []string{
+		"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "test", "[", "false", "diff", "cmp", "comm", "expr", "which", "pgrep", "pidof",
+		"getent", "command", "type", "mountpoint", "nm-online",
+	}
+	reading = []string{
+		"cat", "ls", "head", "tail", "less", "more", "wc", "file", "stat", "readlink", "realpath", "du", "df", "env", "printenv", "id", "ps", "tree",
+		"man", "whoami", "groups", "hostname", "uname", "date", "sleep", "ping", "dig", "host", "nslookup",
+	}
+)
+
+// among reports whether a command is one of programs, or its shell has a line with one of them.
+func among(programs, argv []string) bool {
+	return slices.ContainsFunc(append(shellWords(argv), argv[0]), func(word string) bool {
+		return slices.Contains(programs, path.Base(word))
+	})
 }
 
 // builds reports whether a command is a toolchain's, by its name, or a script or program of the
@@ -72,10 +94,12 @@ func shellWords(argv []string) []string {
 }
 
 // missingFlags returns flags without which the command probably could not work: --rw . if no flag
-// names a file, and presets of the commands that a shell was to run.
+// names a file, unless the command writes nothing or may not write there anyway; and presets of the
+// commands that a shell was to run.
 func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
 	readOnly := func(p policy.Path) bool { return p.Rule.Origin.Source == "default" && p.Path == r.Dir }
-	if slices.ContainsFunc(r.Paths, readOnly) {
+	reads := slices.Contains(slices.Concat(answering, reading), path.Base(argv[0]))
+	if slices.ContainsFunc(r.Paths, readOnly) && !reads && unix.Access(r.Dir, unix.W_OK) == nil {
 		all := policy.Read | policy.Write | policy.Exec
 		if hint, _ := learn.Open(r, r.Dir, all); hint.Flags == "--rw ." { // else it would open more than a project
 			flags = append(flags, "--rw", ".")

@@ -100,7 +100,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))
 	case res.Failed && command.Plan() != nil && !o.opts.Keep:
-		o.afterFailure(a, command.Plan(), argv)
+		o.afterFailure(a, command.Plan(), argv, res.ExitCode())
 	}
 	return afterRun(&res, errors.Join(err, words.unsaid()))
 }
