@@ -22,7 +22,7 @@ import (
 // TestFullTable: a kept session has filled the process table. Programs written in Go, such as
 // zsbx reap, can't start any more. The shell commands in docs/sessions.md work all the same.
 func TestFullTable(t *testing.T) {
-	doc, err := os.ReadFile("../docs/sessions.md")
+	doc, err := os.ReadFile("../../docs/sessions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
