@@ -38,11 +38,14 @@ func (l *learner) init(argv []string) error {
 	if _, err := os.Lstat(file); err == nil {
 		return refusal(supervise.CodePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
 	}
+	usual := ""
 	if len(argv) == 0 {
-		argv = usualCommand(h.Dir)
+		usual, argv = usualCommand(h.Dir)
+	}
+	if usual != "" {
+		l.a.say.line("learn", "36", "running the usual command for "+usual+" under its policy, to see what it needs: "+quoteArgs(argv))
 	}
 	if len(argv) > 0 {
-		l.a.say.line("learn", "36", quoteArgs(argv))
 		if err := l.run(argv); err != nil {
 			return err
 		}
@@ -56,8 +59,9 @@ func (l *learner) init(argv []string) error {
 	return l.a.printText(file + "\n")
 }
 
-// usualCommand returns the command that builds the project in dir, or nil.
-func usualCommand(dir string) []string {
+// usualCommand returns the command that builds the project in dir, and the file that says so, or
+// nothing.
+func usualCommand(dir string) (file string, argv []string) {
 	for _, c := range []struct{ file, command string }{
 		{"Cargo.toml", "cargo build"}, {"go.mod", "go build ./..."},
 		{"package-lock.json", "npm ci"}, {"package.json", "npm test"},
@@ -66,10 +70,10 @@ func usualCommand(dir string) []string {
 		{"GNUmakefile", "make"}, {"Makefile", "make"}, {"makefile", "make"},
 	} {
 		if _, err := os.Lstat(filepath.Join(dir, c.file)); err == nil {
-			return strings.Fields(c.command)
+			return c.file, strings.Fields(c.command)
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // fitting returns the template with the project's presets, or an example of one, and its command.
