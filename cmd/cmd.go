@@ -194,13 +194,12 @@ func (a *app) unknownCommand(args []string) error {
 	if name := otherNames[args[0]]; name != "" {
 		return usageHint(strings.TrimSpace("zsbx "+name+" "+quoteArgs(args[1:])), "unknown command %s; did you mean %s?", shell.Quote(args[0]), name)
 	}
-	_, err := supervise.LookPath(args[0], a.env, "")
 	switch {
 	case args[0] == "shell":
 		hint = "zsbx run --rw . -- " + path.Base(cmp.Or(os.Getenv("SHELL"), "sh"))
 	case len(policy.PresetsOf(args[:1])) > 0: // it builds something
 		hint = "zsbx run --rw . -- " + quoteArgs(args)
-	case err == nil:
+	case a.finds(args[0]):
 		hint = "zsbx run -- " + quoteArgs(args)
 	}
 	names := slices.Sorted(maps.Keys(commands()))

@@ -160,15 +160,35 @@ func (a *app) retyped(argv, more []string, command string) string {
 // forShell adds a hint to err if the command is a line for a shell, or the value of a
 // flag that was left out.
 func (a *app) forShell(err error, argv []string) error {
-	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
+	builtins := []string{"cd", "export", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "!"}
+	bash := []string{"source", "time", "[[", "declare", "shopt", "pushd", "popd"} // sh may not have them
 	e, ok := errors.AsType[*supervise.Error](err)
+	if !ok {
+		return err
+	}
+	line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
 	switch {
-	case !ok:
-	case e.Code == supervise.CodeCannotRun && len(argv) > 2 && argv[0] == "." && argv[1] == "--": // --rw was left out
-		e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(argv[2:]))
-	case e.Code == supervise.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])):
-		line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
+	case e.Code == supervise.CodeCannotRun && len(argv) > 1 && argv[0] == ".": // --rw was left out, or it is the shell's
+		command := argv[1:]
+		if command[0] == "--" {
+			command = command[1:]
+		}
+		if len(command) > 0 && a.finds(command[0]) {
+			e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(command))
+		} else if strings.Contains(argv[1], "/") {
+			e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
+		}
+	case e.Code != supervise.CodeNotFound:
+	case slices.Contains(bash, argv[0]) && a.finds("bash"):
+		e.Hint = a.retyped(argv, nil, "bash -c "+shell.Quote(line))
+	case strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0]):
 		e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
 	}
 	return err
+}
+
+// finds reports whether a word is a program.
+func (a *app) finds(word string) bool {
+	_, err := supervise.LookPath(word, a.env, "")
+	return err == nil
 }
