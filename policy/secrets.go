@@ -134,9 +134,11 @@ func (rs *resolver) denySecrets() {
 		return at >= 0
 	}
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
-		for _, f := range rs.presets.tokenFiles(pattern, opened) {
+		files, unread := rs.presets.tokenFiles(pattern, opened)
+		for _, f := range append(files, unread...) {
 			pl, err := rs.w.walk(f) // with an error it is unknown whether there is a file
-			if pl.gone == "" && (err != nil || !pl.stat.Mode.IsDir()) && rs.userAccess(pl.path) == 0 {
+			secret := err != nil || !pl.stat.Mode.IsDir() || len(unread) > 0
+			if pl.gone == "" && secret && rs.userAccess(pl.path) == 0 {
 				rs.denyPath(pl.path, f, from, false)
 			}
 		}
@@ -158,24 +160,28 @@ func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
 }
 
 // tokenFiles returns the files that a pattern of secretTrees names on this machine, if
-// the directory with which it begins is wanted. Some of them may not exist.
-func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []string) {
+// the directory with which it begins is wanted. Some of them may not exist. If that directory
+// can't be listed, it is unread: it may have any of them.
+func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all, unread []string) {
 	whole := h.place(pattern)
 	dir, rest, wild := strings.Cut(whole, "/*")
 	if !wild {
 		dir = path.Dir(whole)
 	}
 	if whole == "" || !wanted(dir) { // "" if it is not known
-		return nil
+		return nil, nil
 	}
 	if !wild {
-		return []string{whole}
+		return []string{whole}, nil
 	}
-	entries, _ := h.Entries(dir, -1)
+	entries, err := h.Entries(dir, -1)
+	if err != nil && !Missing(err) {
+		return nil, []string{dir}
+	}
 	for _, e := range entries {
 		all = append(all, dir+"/"+e.Name()+rest)
 	}
-	return all
+	return all, nil
 }
 
 // spareSecrets closes the places of secrets in what wide rules open. These are a user's
@@ -306,7 +312,8 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	g.search = g.host.realSearchPath()
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
-		for _, f := range h.tokenFiles(pattern, func(string) bool { return true }) {
+		files, unread := h.tokenFiles(pattern, func(string) bool { return true })
+		for _, f := range append(files, unread...) {
 			if to := h.Way(f); to.Presence != Absent {
 				tokens = append(tokens, to.Path)
 			}

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/tables"
@@ -166,6 +168,45 @@ func TestSecretTable(t *testing.T) {
 		}
 		if got := g.secret(p, true); p == "/h/.agent/x" && got != "" || p != "/h/.agent/x" && got != want {
 			t.Errorf("%s for an agent: %q", p, got)
+		}
+	}
+}
+
+// TestSecretsInClosedTrees: a directory with files with tokens that can't be listed is closed as a
+// whole, and no rule is proposed for it.
+func TestSecretsInClosedTrees(t *testing.T) {
+	h := diskHost(t)
+	node, err := Preset("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = ".nvm/versions/node/v22.1.0/etc/npmrc"
+	h.write(t, secret, "token")
+	h.write(t, ".nvm/versions/node/v22.1.0/etc/other", "")
+	h.mkdirs(t, "project")
+	h.Dir = filepath.Join(h.Home, "project")
+	readDir := h.ReadDir
+	var failure error
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+		if failure != nil && strings.HasSuffix(p, "/.nvm/versions/node") {
+			return nil, failure
+		}
+		return readDir(p, n)
+	}
+	for _, failure = range []error{nil, syscall.EACCES, syscall.EIO, syscall.ELOOP} {
+		r, err := Merge(Baseline("linux"), node).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Allowed(h.Home+"/"+secret, Read); v.Allowed {
+			t.Errorf("%v: %s is open", failure, secret)
+		}
+		other := h.Home + "/.nvm/versions/node/v22.1.0/etc/other"
+		if v := r.Allowed(other, Read); v.Allowed != (failure == nil) {
+			t.Errorf("%v: %s: %v", failure, other, v.Allowed)
+		}
+		if why := r.Unwise()(h.Home+"/"+secret, Read, false); why == "" {
+			t.Errorf("%v: a rule for %s is proposed", failure, secret)
 		}
 	}
 }
