@@ -1,7 +1,10 @@
 package protect
 
 import (
+	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
@@ -149,7 +152,7 @@ func (c *protector) around(tree string) {
 func (c *protector) gitlinks(tree string, links []string, left *int) {
 	for _, p := range links {
 		sub := path.Join(tree, p)
-		if *left--; *left < 0 {
+		if !c.more(left, tree) {
 			return
 		}
 		if !below(sub, tree) {
@@ -297,11 +300,9 @@ func (c *protector) modules(dir, top string, left *int) {
 // tree can become one. Directories near the top are searched before the command: to protect
 // repositories that exist, and to report new ones afterwards.
 
-// These limits keep the search cheap in a tree of any size.
-const (
-	nestedEntries = policy.MaxListed // directory entries, for each tree
-	nestedModules = 256              // submodules and linked worktrees, for each repository
-)
+// nestedEntries keeps the search cheap in a tree of any size: it limits the directory entries, for
+// each tree.
+const nestedEntries = policy.MaxListed
 
 // The names that are looked for in a directory near the top.
 const dotGit, projectFile = "/.git", "/" + policy.ProjectFile
@@ -344,15 +345,59 @@ func (c *protector) list(dir string) *policy.Listing {
 	return in
 }
 
-// subdirs lists directories. It decreases left for each entry, and stops when left becomes
-// negative.
-func (c *protector) subdirs(dir string, left *int) []string {
-	if *left < 0 {
-		return nil
+// nestedModules limits the submodules and linked worktrees, for each repository. Each entry of a
+// directory of them counts.
+const nestedModules = maxProtected
+
+// more counts a submodule or a linked worktree in dir. It returns false if there were too many,
+// and adds a fact about the first of these.
+func (c *protector) more(left *int, dir string) bool {
+	*left--
+	if *left == -1 {
+		c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what git acts upon in more submodules and worktrees in " + dir,
+			Why: fmt.Sprintf("only %d of a repository's are looked at", nestedModules)})
 	}
-	return subdirs(c.list(dir), left)
+	return *left >= 0
 }
 
+// subdirs lists the directories in one that has those of submodules or linked worktrees, and what
+// links there lead to. If it can't be listed, it is protected.
+func (c *protector) subdirs(dir string, left *int) (out []string) {
+	in := policy.ListAll(c.host, dir)
+	if in.Unread != nil {
+		c.unknown(dir, in.Unread)
+	}
+	for _, e := range in.All {
+		if !c.more(left, dir) {
+			break
+		}
+		sub := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			out = append(out, sub)
+		case e.Type()&fs.ModeSymlink != 0:
+			out = append(out, c.linkedDir(sub)...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// linkedDir returns the writable directory that a link leads to, if any.
+func (c *protector) linkedDir(link string) []string {
+	to := c.host.Way(link)
+	c.watchLinks(to.Links)
+	switch {
+	case to.Presence == policy.Unknown:
+		c.unknown(link, to.Err)
+	case to.IsDir() && c.writable(to.Path):
+		return []string{to.Path}
+	}
+	return nil
+}
+
+// subdirs lists directories. It decreases left for each entry, and stops when left becomes
+// negative.
 func subdirs(in *policy.Listing, left *int) []string {
 	var out []string
 	for _, e := range in.Entries {
