@@ -36,7 +36,8 @@ func Front(args []string) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("pipe: %w", err)
 	}
 	defer r.Close()
-	signals := listen()
+	signals := make(chan os.Signal, 16)
+	notify(signals)
 	p, err := os.StartProcess("/proc/self/exe", append([]string{os.Args[0], Background}, args...),
 		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, w}})
 	w.Close()

@@ -20,11 +20,9 @@ func forwarded() []syscall.Signal {
 	}
 }
 
-// listen starts to receive the signals to be passed on, except those that this
-// process's caller had it ignore. It is called before the command runs: this process
-// must not die of a signal that the command handles.
-func listen() chan os.Signal {
-	signals := make(chan os.Signal, 16)
+// notify makes signals receive those to be passed on, except the ones that this process's
+// caller had it ignore.
+func notify(signals chan os.Signal) {
 	var wanted []os.Signal
 	for _, s := range forwarded() {
 		if !signal.Ignored(s) {
@@ -34,7 +32,6 @@ func listen() chan os.Signal {
 	if len(wanted) > 0 { // without any, Notify would take all
 		signal.Notify(signals, wanted...)
 	}
-	return signals
 }
 
 // startTime is how long signals are kept for a command that is being started. Then they
@@ -43,34 +40,47 @@ const startTime = time.Second
 
 // passing passes signals on to a command (Options.Job).
 type passing struct {
-	stop chan struct{} // run returns when something comes from here
+	ready chan struct{} // closed when the signals are received
+	stop  chan struct{} // receive returns when something comes from here
 
 	mu      sync.Mutex // guards what follows
-	began   time.Time
+	began   time.Time  // when the command's start began; until then signals end this process
 	started bool
 	ended   bool             // the command has ended: signals are for this process
 	early   []syscall.Signal // came before the command was started
 }
 
 // listen begins to receive the signals, and to pass them on once the command is started. Until
-// then they end this process, as they end any other.
+// its start begins they end this process, as they end any other. Go's runtime makes three threads
+// for it, so it is done while this process plans.
 func (c *Command) listen() {
-	if c.signals != nil { // an earlier try
-		return
-	}
-	c.signals = listen()
-	p := &passing{stop: make(chan struct{}), began: time.Now()}
-	c.pass = p
-	go func() {
-		for {
-			select {
-			case <-p.stop:
-				return
-			case s := <-c.signals:
-				c.forward(p, s.(syscall.Signal))
-			}
+	c.signals = make(chan os.Signal, 16)
+	c.pass = &passing{ready: make(chan struct{}), stop: make(chan struct{})}
+	go c.receive(c.pass)
+}
+
+func (c *Command) receive(p *passing) {
+	notify(c.signals)
+	close(p.ready)
+	for {
+		select {
+		case <-p.stop:
+			return
+		case s := <-c.signals:
+			c.forward(p, s.(syscall.Signal))
 		}
-	}()
+	}
+}
+
+// begin is called before the command runs: this process must not die of a signal that the
+// command handles.
+func (p *passing) begin() {
+	<-p.ready
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.began.IsZero() { // the first try
+		p.began = time.Now()
+	}
 }
 
 // forward passes a signal on. SIGINT and SIGQUIT from the keyboard have already reached a

@@ -90,6 +90,9 @@ func (o *Options) run(p *policy.Policy) (*Command, error) {
 		return nil, err
 	}
 	c := &Command{prepared: pre, files: &stdio.Files{}}
+	if o.Job && !o.InPlace {
+		c.listen()
+	}
 	if err = c.prepare(); err == nil {
 		err = c.start()
 	}
@@ -229,9 +232,9 @@ func (c *Command) launch(cmd *fork.Command) error {
 
 // try starts a command under the current plan.
 func (c *Command) try(cmd fork.Command) error {
-	if c.o.Job && !c.o.InPlace {
+	if c.pass != nil {
 		cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
-			c.listen()
+			c.pass.begin()
 			return nil
 		})
 	}
