@@ -188,15 +188,18 @@ func (q question) answered(plan *enforce.Plan) answer {
 // accepted, and guard must be nil.
 func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
 	file, v, err := supervise.CheckExec(plan, argv)
-	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
-		v.Origin, err = policy.Origin{}, refusal(supervise.CodeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
+	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
+	if err == nil && open != nil && o.fallback == "deny" {
+		v.Origin, err = policy.Origin{}, &enforce.GapError{Gaps: open}
 	}
 	if guard != nil {
 		v.Origin, err = policy.Origin{}, guard
 	}
 	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
-	for _, f := range problems(err) {
-		x.Reason, x.Hint = f.Message, f.Hint
+	if all := problems(err); all != nil {
+		x.Reason = strings.Join(each(all, func(f problem) string { return f.Message }), "; ")
+		hints := each(all, func(f problem) string { return f.Hint })
+		x.Hint = strings.Join(slices.Compact(slices.DeleteFunc(hints, func(h string) bool { return h == "" })), "\n")
 	}
 	return x
 }
