@@ -99,14 +99,18 @@ func withFew(t *testing.T, line string) []string {
 // exhausting are the commands' Perl programs, after they planted a file, and the limits of their
 // shell. Each then has the broker think about many calls.
 var exhausting = []struct {
-	name, limit, uses string
-	status            int
+	name, limit, flags, uses string
+	status                   int
 }{
-	{"processes", "", `while (defined(my $p = fork)) { $p or do { sleep 100; exit } }`, 7},
-	{"open files", "ulimit -n 64; ", `my @h; while (open(my $h, "<", "/")) { push @h, $h } close shift @h for 1..8;`, 7},
-	{"descriptors in flight", "ulimit -n 64; ", inFlight, 7},
-	{"processor time", "ulimit -t 1; ", storm, 128 + int(syscall.SIGKILL)},
+	{"processes", "", "", forks, 7},
+	{"processes of a kept session", "", "--keep --name exhausted", forks, 7},
+	{"open files", "ulimit -n 64; ", "", `my @h; while (open(my $h, "<", "/")) { push @h, $h } close shift @h for 1..8;`, 7},
+	{"descriptors in flight", "ulimit -n 64; ", "", inFlight, 7},
+	{"processor time", "ulimit -t 1; ", "", storm, 128 + int(syscall.SIGKILL)},
 }
+
+// forks starts processes that do nothing, until no more can be made.
+const forks = `while (defined(my $p = fork)) { $p or do { sleep 100; exit } }`
 
 // storm makes zsbx use its time for children that use little of theirs.
 const storm = `
@@ -154,19 +158,30 @@ func TestExhausted(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "use.pl"), []byte(program), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			args := withFew(t, c.limit+"exec "+zsbx+" run --rw . --no-net --audit "+log+" -- perl use.pl")
+			args := withFew(t, c.limit+"exec "+zsbx+" run --rw . --no-net "+c.flags+" --audit "+log+" -- perl use.pl")
 			p := exec.Command(args[0], args[1:]...)
 			p.Dir = dir
-			var said bytes.Buffer
-			p.Stdout, p.Stderr = &said, &said
+			out, err := os.Create(filepath.Join(t.TempDir(), "said")) // a pipe is open as long as what is kept runs
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			p.Stdout, p.Stderr = out, out
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			if st := ended(p, testkit.Patience); st != c.status {
-				t.Errorf("status %d: %s", st, &said)
+			st := ended(p, testkit.Patience)
+			said, _ := os.ReadFile(out.Name())
+			if st != c.status {
+				t.Errorf("status %d: %s", st, said)
 			}
-			if !strings.Contains(said.String(), ".envrc (new)") {
-				t.Errorf("not told: %s", &said)
+			if c.flags != "" {
+				if out, err := exec.Command(zsbx, "reap", "exhausted").CombinedOutput(); err != nil {
+					t.Errorf("reap: %v: %s", err, out)
+				}
+			}
+			if !bytes.Contains(said, []byte(".envrc (new)")) {
+				t.Errorf("not told: %s", said)
 			}
 			var lines []byte
 			files, _ := filepath.Glob(log + "/*.jsonl")
@@ -178,5 +193,33 @@ func TestExhausted(t *testing.T) {
 				t.Errorf("the log: %s", lines)
 			}
 		})
+	}
+}
+
+// TestLittleMemory: where zsbx may use little memory, it fails before the command begins, if at
+// all. Programs that are built with cgo need 8 MiB of it for each thread.
+func TestLittleMemory(t *testing.T) {
+	zsbx, ran := asZsbx(t), 0
+	for _, limit := range []string{
+		"-v 800000", "-v 1000000", "-v 1200000", "-v 1400000", "-v 1800000", "-v 2200000", "-v 3000000",
+		"-d 60000", "-d 120000", "-d 180000", "-d 240000", "-d 300000", "-d 600000", "-v unlimited",
+	} {
+		p := openCommand("sh", "-c", "ulimit "+limit+` && exec "$0" run --rw . -- sh -c 'echo ran; sleep 0.1; exit 7'`, zsbx)
+		p.Dir = t.TempDir()
+		var said, trace bytes.Buffer
+		p.Stdout, p.Stderr = &said, &trace
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		st := ended(p, soon)
+		if said.Len() > 0 {
+			ran++
+		}
+		if said.Len() > 0 && st != 7 {
+			t.Errorf("ulimit %s: the command ran, status %d: %.300s", limit, st, &trace)
+		}
+	}
+	if ran == 0 {
+		t.Error("the command never ran")
 	}
 }

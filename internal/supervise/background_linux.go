@@ -36,6 +36,7 @@ func Front(args []string) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("pipe: %w", err)
 	}
 	defer r.Close()
+	reserveThreads(frontThreads)
 	signals := make(chan os.Signal, 16)
 	notify(signals)
 	p, err := os.StartProcess("/proc/self/exe", append([]string{os.Args[0], Background}, args...),

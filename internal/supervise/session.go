@@ -93,15 +93,18 @@ func (c *Command) serve(started bool) {
 }
 
 // reserve makes this process's threads, once.
-func (c *Command) reserve() { c.reserved.Do(reserveThreads) }
+func (c *Command) reserve() { c.reserved.Do(func() { reserveThreads(threads) }) }
 
-// reserveInTime makes them before the command can use up its processes: before it begins, or
-// when it has run for a moment. That would delay a short command, so it is only done if there
-// are few processes, or if this process is more than a bystander.
+// reserveInTime makes them before the command can use up what they need: before it begins, or
+// when it has run for a moment. That would delay a short command, so it is only done if that is
+// scarce, or if this process is more than a bystander.
 func (c *Command) reserveInTime(cmd *fork.Command) {
-	if c.o.Keep || c.o.Explain || c.relay != nil || fewProcesses() {
-		cmd.Commit = append(cmd.Commit, func(*fork.Process) error { c.reserve(); return nil })
-	}
+	cmd.Commit = append(cmd.Commit, func(*fork.Process) error {
+		if c.o.Keep || c.o.Explain || c.relay != nil || scarce() {
+			c.reserve()
+		}
+		return nil
+	})
 }
 
 // answer starts the broker, which answers what the kernel can't decide. Without asked it

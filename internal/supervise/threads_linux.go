@@ -5,27 +5,36 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // Go's runtime ends a program that needs one more thread and gets none. A command can use up
-// all processes that its user, or a control group around both, may have. So this process makes
-// its threads before the command could do that. The runtime keeps idle threads for later.
+// all processes that its user, a control group around both, or the machine may have, and all
+// memory of such a group. So this process makes its threads before the command could do that. The
+// runtime keeps idle threads for later.
 
-// threads is how many threads this process has in the end, beside those that run Go code: the
-// broker's, those that wait for the keeper, signals, timers and files, the runtime's own, and
-// some for those that are about to become idle.
-const threads = 22
+// How many threads a process has in the end, beside those that run Go code.
+const (
+	// threads are the broker's, those that wait for the keeper, signals, timers and files, the
+	// runtime's own, and some for those that are about to become idle.
+	threads = 22
 
-// reserveThreads makes the threads. A thread that a goroutine is locked to serves no other.
-func reserveThreads() {
+	// frontThreads are those of Front. It waits for signals, for files and for its child.
+	frontThreads = 6
+)
+
+// reserveThreads makes n threads. A thread that a goroutine is locked to serves no other.
+func reserveThreads(n int) {
 	var ready, done sync.WaitGroup
 	stay := make(chan struct{})
-	for range threads + runtime.GOMAXPROCS(0) {
+	for range n + runtime.GOMAXPROCS(0) {
 		ready.Add(1)
 		done.Go(func() {
 			runtime.LockOSThread()
@@ -39,67 +48,112 @@ func reserveThreads() {
 	done.Wait()
 }
 
-// manyProcesses is more processes than a command can make in the first 10 ms.
-const manyProcesses = 4096
+// What a command can't use up in the first 10 ms.
+const (
+	manyProcesses = 4096
+	manyBytes     = 1 << 30
+)
 
-// fewProcesses reports whether a command may soon use up the processes that it may have, or if
-// that is unknown.
-func fewProcesses() bool {
+// scarce reports whether this process may soon get no thread any more, or if that is unknown.
+func scarce() bool {
+	for _, resource := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA} {
+		var limit unix.Rlimit
+		if unix.Getrlimit(resource, &limit) != nil || limit.Cur != unix.RLIM_INFINITY { // this process is near it already
+			return true
+		}
+	}
+	if roomForAll() < manyProcesses {
+		return true
+	}
+	processes, bytes := roomInGroups()
+	return processes < manyProcesses || bytes < manyBytes
+}
+
+// roomForAll returns how many processes the user's limit and the machine's limits leave room for,
+// or 0 if that is unknown.
+func roomForAll() int {
 	var all unix.Sysinfo_t
 	var limit unix.Rlimit
 	if unix.Sysinfo(&all) != nil || unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil {
-		return true
-	}
-	if limit.Cur < uint64(all.Procs)+manyProcesses { // all users' together
-		return true
-	}
-	return roomInGroups() < manyProcesses
-}
-
-// roomInGroups returns how many processes the control groups around this process leave room
-// for, or 0 if that is unknown.
-func roomInGroups() int {
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
 		return 0
 	}
-	room := math.MaxInt
+	most := int(min(limit.Cur, math.MaxInt))
+	for _, name := range []string{"pid_max", "threads-max"} {
+		most = min(most, numberIn("/proc/sys/kernel/"+name, 0))
+	}
+	return most - int(all.Procs) // threads of all users
+}
+
+// roomInGroups returns how many processes and bytes the control groups around this process leave
+// room for, or 0 if that is unknown.
+func roomInGroups() (processes, bytes int) {
+	own, err := files.ReadInto("/proc/self/cgroup", make([]byte, 1024))
+	if err != nil {
+		return 0, 0
+	}
+	processes, bytes = math.MaxInt, math.MaxInt
+	seen := false
 	for line := range strings.Lines(string(own)) {
 		_, line, _ = strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(line, ":")
-		root := "/sys/fs/cgroup"
-		switch controllers {
-		case "":
-		case "pids":
-			root += "/pids" // version 1
+		names := strings.Split(controllers, ",")
+		root, memory := "/sys/fs/cgroup", [2]string{"memory.max", "memory.current"}
+		switch {
+		case controllers == "":
+		case slices.Contains(names, "pids"): // version 1
+			root += "/" + controllers
+		case slices.Contains(names, "memory"):
+			root, memory = root+"/"+controllers, [2]string{"memory.limit_in_bytes", "memory.usage_in_bytes"}
 		default:
 			continue
 		}
+		if unix.Access(root+"/cgroup.procs", unix.F_OK) != nil { // version 2 beside version 1 has neither controller
+			continue
+		}
+		seen = true
+		if strings.HasPrefix(group, "/..") { // some of the groups can't be seen
+			return 0, 0
+		}
 		for group = path.Clean("/" + group); ; group = path.Dir(group) {
-			room = min(room, roomIn(root+group))
+			processes = min(processes, roomIn(root+group, "pids.max", "pids.current"))
+			bytes = min(bytes, roomIn(root+group, memory[0], memory[1]))
 			if group == "/" {
 				break
 			}
 		}
 	}
-	return room
+	if !seen {
+		return 0, 0
+	}
+	return processes, bytes
 }
 
-// roomIn returns how many processes a control group leaves room for. Only a root group has no
-// limit to read, or one without the controller.
-func roomIn(group string) int {
-	text, err := os.ReadFile(group + "/pids.max")
-	most, bad := strconv.Atoi(strings.TrimSpace(string(text)))
-	switch {
-	case os.IsNotExist(err), err == nil && bad != nil: // "max"
+// roomIn returns how much a limit of a control group leaves room for. A group without the limit
+// is a root group, or has no such controller.
+func roomIn(group, limit, used string) int {
+	const none = math.MaxInt - 1<<20 // version 1 writes the number of pages that fit
+	most := numberIn(group+"/"+limit, math.MaxInt)
+	if most > none {
 		return math.MaxInt
+	}
+	return most - numberIn(group+"/"+used, math.MaxInt)
+}
+
+// numberIn returns the number in a file, or MaxInt for "max". It returns missing for a file that
+// does not exist, and 0 for one that can't be read.
+func numberIn(name string, missing int) int {
+	text, err := files.ReadInto(name, make([]byte, 64))
+	word := strings.TrimSpace(string(text))
+	n, bad := strconv.Atoi(word)
+	switch {
+	case os.IsNotExist(err):
+		return missing
 	case err != nil:
 		return 0
-	}
-	text, _ = os.ReadFile(group + "/pids.current")
-	now, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
+	case word == "max":
+		return math.MaxInt
+	case bad != nil:
 		return 0
 	}
-	return most - now
+	return n
 }
