@@ -19,7 +19,7 @@ import (
 
 // Host is the machine as Resolve sees it. This package looks at the machine only through
 // it. ThisHost fills it from the running system; tests fill it from tables. Several goroutines may
-// call ReadDir at once.
+// call Lstat, ReadDir and CountsDirs at once.
 type Host struct {
 	OS      string   // "linux" or "macos"
 	Dir     string   // the command's working directory, absolute and canonical
@@ -31,8 +31,12 @@ type Host struct {
 
 	Lstat    func(path string) (Stat, error)                 // as lstat(2)
 	Readlink func(path string) (string, error)               // as readlink(2)
-	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1; two goroutines may call it
+	ReadDir  func(path string, n int) ([]fs.DirEntry, error) // the first n entries, or all if n is -1
 	ReadFile func(path string) ([]byte, error)               // small files: git's pointers to its directories
+
+	// CountsDirs reports whether in the file system of a directory Stat.Nlink is two more than the
+	// number of directories in one. nil is for not.
+	CountsDirs func(dir string) bool
 
 	walker *walker // what one Resolve has seen so far; nil otherwise
 	agents string  // what coding agents add to the name of the project's own cache
@@ -64,7 +68,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), UID: uint32(os.Geteuid()), ReadDir: files.List, ReadFile: ReadFile}
-	h.Lstat, h.Readlink = lstat, os.Readlink
+	h.Lstat, h.Readlink, h.CountsDirs = lstat, os.Readlink, files.CountsDirs
 	h.OS = ThisSystem()
 	h.Program, _ = os.Executable() // which Go's runtime knows already
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
@@ -253,6 +257,7 @@ func Foreign(h Host) Host {
 		}
 		return Stat{Mode: fs.ModeDir}, nil
 	}
+	h.CountsDirs = nil
 	// What this machine has in a directory says nothing about the other.
 	h.ReadDir = func(path string, n int) ([]fs.DirEntry, error) {
 		if known(path) {

@@ -18,12 +18,12 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	var mu sync.Mutex // guards first: a big tree is searched by two goroutines
 	var first error
 	note := func(doing string, err error) {
-		if err == nil {
+		if err == nil || fork.ShortageOf(err) == nil && !(doing == "lstat" && errors.Is(err, syscall.EIO)) {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if first == nil && (fork.ShortageOf(err) != nil || errors.Is(err, syscall.EIO) && doing == "lstat") {
+		if first == nil {
 			first = fmt.Errorf("looking at this machine's files: %w", err)
 		}
 	}

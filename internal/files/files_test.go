@@ -97,6 +97,33 @@ func TestListKinds(t *testing.T) {
 	}
 }
 
+// TestCountsDirs: where the links of a directory are said to count the directories in it, they do.
+func TestCountsDirs(t *testing.T) {
+	dir := t.TempDir()
+	if !CountsDirs(dir) {
+		t.Skipf("the file system of %s does not count directories", dir)
+	}
+	links := func() uint64 {
+		st, err := Lstat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Nlink
+	}
+	if err := errors.Join(os.WriteFile(dir+"/file", nil, 0o600), os.Symlink(".", dir+"/link")); err != nil || links() != 2 {
+		t.Errorf("%v, %d links without a directory", err, links())
+	}
+	if err := errors.Join(os.Mkdir(dir+"/a", 0o700), os.Mkdir(dir+"/b", 0o700)); err != nil || links() != 4 {
+		t.Errorf("%v, %d links with two", err, links())
+	}
+	if err := os.Rename(dir+"/a", dir+"/b/a"); err != nil || links() != 3 {
+		t.Errorf("%v, %d links with one", err, links())
+	}
+	if CountsDirs("/proc") || CountsDirs(dir+"/nothing") {
+		t.Error("unknown file systems count directories")
+	}
+}
+
 // TestLstat compares Lstat with the standard library's.
 func TestLstat(t *testing.T) {
 	dir := t.TempDir()

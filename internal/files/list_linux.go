@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // List lists the first n entries of a directory, or all of them if n is -1. It is
@@ -67,6 +69,21 @@ func parseDirents(dir *string, dirents []byte) ([]entry, error) {
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// CountsDirs reports whether the file system of a directory counts the directories in it: it has
+// two links more than that (find(1), -noleaf). In others, such as btrfs or overlayfs, the number
+// of links says nothing.
+func CountsDirs(dir string) bool {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return false
+	}
+	switch uint32(fs.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true
+	}
+	return false
 }
 
 type entry struct {

@@ -24,3 +24,7 @@ func List(dir string, n int) ([]fs.DirEntry, error) {
 	}
 	return entries, err
 }
+
+// CountsDirs reports whether the links of a directory tell how many directories are in it. On
+// APFS they don't.
+func CountsDirs(string) bool { return false }

@@ -1,6 +1,9 @@
 package glob
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Set is many patterns that a walk through a tree looks for at once. The cost of a name
 // hardly grows with their number, as long as their names have no wildcards, or the same
@@ -118,6 +121,27 @@ func (at State) Names(name string) bool {
 		}
 	}
 	return false
+}
+
+// Literals returns the names that patterns match in a directory which has no others in it. ok is
+// false if a wildcard could match there, too.
+func (at State) Literals() (names []string, ok bool) {
+	for _, n := range at {
+		if n.deep && n.ends {
+			return nil, false
+		}
+		for i := range n.parts {
+			if n.parts[i].to.ends {
+				return nil, false
+			}
+		}
+		for name, to := range n.names {
+			if to.ends && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, true
 }
 
 // with adds a node, and those after it that are reached without a name ("**").

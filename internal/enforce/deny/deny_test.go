@@ -45,7 +45,16 @@ func fakeHost(files ...string) *policy.Host {
 			}
 			id := fnv.New64()
 			io.WriteString(id, p)
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: id.Sum64()}}, nil
+			links := uint64(1)
+			if entries, err := tree.ReadDir(at(p)); err == nil && info.IsDir() {
+				links = 2
+				for _, e := range entries {
+					if e.IsDir() {
+						links++
+					}
+				}
+			}
+			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: id.Sum64()}, Nlink: links}, nil
 		},
 	}
 }
@@ -277,6 +286,18 @@ func TestRemovedMeanwhile(t *testing.T) {
 	}
 	if found, err := find(); err != nil || len(found) != 1 {
 		t.Errorf("%v, %v", found, err)
+	}
+	look := host.Lstat
+	host.CountsDirs = func(string) bool { return true }
+	host.Lstat = func(p string) (policy.Stat, error) {
+		if policy.Within(p, "/w/b") && gone > 0 {
+			return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
+		}
+		return look(p)
+	}
+	gone = 3
+	if found, err := find(); err != nil || len(found) != 1 || gone > 0 {
+		t.Errorf("with look-ups: %v, %v, %d", found, err, gone)
 	}
 	gone = 1000
 	if _, err := find(); err == nil {

@@ -11,16 +11,27 @@ import (
 
 // TestUnknown: if one look-up fails so that it is unknown what is there, then everything that was
 // closed without the fault is closed, or a denial is said not to be held. And what is made later
-// is reported, or something is said that can't be seen.
+// is reported, or something is said that can't be seen. So it is too if files in directories
+// without others are looked up.
 func TestUnknown(t *testing.T) {
-	files := []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/y.pem", "/t/plain", "/t/d/link.pem@"}
-	denials := []policy.DenyPath{lit("/t/a/secret"), wild("/t/**/*.pem"), lit("/t/plain"), lit("/t/none/x")}
+	for _, name := range []string{"*.pem", "x.pem"} {
+		for _, counts := range []bool{false, true} {
+			testUnknown(t, name, counts)
+		}
+	}
+}
+
+// testUnknown is TestUnknown with files of that name denied.
+func testUnknown(t *testing.T, name string, counts bool) {
+	files := []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/x.pem", "/t/plain", "/t/d/x.pem@"}
+	denials := []policy.DenyPath{lit("/t/a/secret"), wild("/t/**/" + name), lit("/t/plain"), lit("/t/none/x")}
 	type lookUp struct{ doing, path string }
 	var asked []lookUp
 	var bad lookUp
 	var errno error
 	plain := fakeHost(files...)
 	host := *plain
+	host.CountsDirs = func(string) bool { return counts }
 	fails := func(l lookUp) error {
 		asked = append(asked, l)
 		if l == bad {
@@ -66,12 +77,12 @@ func TestUnknown(t *testing.T) {
 		for _, bad = range all {
 			for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
 				got := request()
-				for _, p := range []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/y.pem", "/t/plain"} {
+				for _, p := range []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/x.pem", "/t/plain"} {
 					if open(base, p) {
 						t.Fatalf("without a fault %s is open", p)
 					}
 					if open(got, p) && len(got.Unheld) == 0 {
-						t.Errorf("%v: %s of %s: %v: nothing is said, and %s is open", access, bad.doing, bad.path, errno, p)
+						t.Errorf("%s, %v, %v: %s of %s: %v: nothing is said, and %s is open", name, counts, access, bad.doing, bad.path, errno, p)
 					}
 				}
 			}
@@ -95,7 +106,7 @@ func TestUnknown(t *testing.T) {
 				missing = missing || !has
 			}
 			if missing && !said {
-				t.Errorf("%s of %s: %v: nothing is said", bad.doing, bad.path, errno)
+				t.Errorf("%s, %v: %s of %s: %v: nothing is said", name, counts, bad.doing, bad.path, errno)
 			}
 		}
 	}

@@ -2,9 +2,11 @@ package deny
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/policy"
@@ -48,5 +50,66 @@ func TestWalkBig(t *testing.T) {
 	}
 	if d.visited != 10+300+300 {
 		t.Errorf("%d entries seen", d.visited)
+	}
+}
+
+// TestWalkLookUps: what is denied is found by look-ups in directories without others in them, and
+// by reading where that could miss something.
+func TestWalkLookUps(t *testing.T) {
+	all := []string{"/t/a/.env", "/t/a/x", "/t/b/c/.env", "/t/b/.env", "/t/d/y", "/t/e/.env@"}
+	for _, c := range []struct {
+		why     string
+		pattern string
+		change  func(*policy.Host)
+		read    []string
+	}{
+		{"directories are counted", "/t/**/.env", func(h *policy.Host) {}, []string{"/t", "/t/b"}},
+		{"a wildcard could match any name", "/t/**/.en?", func(h *policy.Host) {}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
+		{"directories are not counted", "/t/**/.env", func(h *policy.Host) {
+			h.CountsDirs = func(string) bool { return false }
+		}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
+		{"the number of links means nothing", "/t/**/.env", func(h *policy.Host) {
+			plain := h.Lstat
+			h.Lstat = func(p string) (policy.Stat, error) {
+				st, err := plain(p)
+				st.Nlink = 1
+				return st, err
+			}
+		}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
+		{"a name can't be looked up", "/t/**/.env", func(h *policy.Host) {
+			plain := h.Lstat
+			h.Lstat = func(p string) (policy.Stat, error) {
+				if p == "/t/a/.env" {
+					return policy.Stat{}, syscall.EACCES
+				}
+				return plain(p)
+			}
+		}, []string{"/t", "/t/a", "/t/b"}},
+	} {
+		host := fakeHost(all...)
+		var read []string
+		list := host.ReadDir
+		host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+			read = append(read, p)
+			return list(p, n)
+		}
+		host.CountsDirs = func(string) bool { return true }
+		c.change(host)
+		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild(c.pattern)}})
+		hits, err := d.find(place{"/t", "/t"}, d.deny)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range hits {
+			got = append(got, fmt.Sprintf("%s %v %v", h.Path, h.dir, h.link))
+		}
+		if want := []string{"/t/a/.env false false", "/t/b/.env false false", "/t/b/c/.env false false", "/t/e/.env false true"}; !slices.Equal(got, want) {
+			t.Errorf("%s: found %q", c.why, got)
+		}
+		slices.Sort(read)
+		if !slices.Equal(read, c.read) {
+			t.Errorf("%s: read %q", c.why, read)
+		}
 	}
 }

@@ -70,7 +70,8 @@ type Audit struct {
 
 // Snapshot is the state of the protected set at one time.
 type Snapshot struct {
-	host   *policy.Host
+	plain  *policy.Host
+	host   *policy.Host // the same, charged to left
 	audit  *Audit
 	before []state         // of Audit.Watch
 	named  map[string]bool // what existed already and matched Audit.Later; true for closed directories
@@ -80,7 +81,7 @@ type Snapshot struct {
 
 // Snapshot records the state now. What the plan found in trees is not searched for again.
 func (a *Audit) Snapshot(host *policy.Host, found deny.Searched) *Snapshot {
-	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
+	s := &Snapshot{plain: host, audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
 		links: make(map[string]bool)}
 	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
@@ -132,7 +133,7 @@ func (s *Snapshot) Changes() []Change {
 			}
 		}
 	}
-	for p, closed := range deny.Existing(s.host, s.audit.Trees, s.audit.Later, nil) {
+	for p, closed := range deny.Existing(s.plain, s.audit.Trees, s.audit.Later, nil) {
 		if _, known := s.named[p]; known {
 			continue
 		}

@@ -98,7 +98,7 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 	}
 	paths := func(texts []string) []string { return each(texts, bytesOf) }
 	a := &Audit{Near: paths(in.Near), Repos: paths(in.Repos), Trees: paths(in.Trees), Mounted: in.Mounted}
-	s := &Snapshot{audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
+	s := &Snapshot{plain: host, audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
 	s.host = charged(host, &s.left)
 	for _, w := range in.Watch {
 		a.Watch = append(a.Watch, Watched{bytesOf(w.Path), w.Kind, bytesOf(w.Tree)})
