@@ -262,10 +262,11 @@ func (c *protector) ownFiles(dir, top string) {
 	c.byGit(dir, "rebase-merge", "rebase-apply", "sequencer/opts")
 }
 
-// byGit watches files that git itself may write in a git directory.
+// byGit watches files that git itself may write in a git directory. They are not mounted, and so
+// they do not count.
 func (c *protector) byGit(dir string, names ...string) {
 	for _, name := range names {
-		c.watch(Watched{Path: path.Join(dir, name), Kind: ByGit})
+		c.note(Watched{Path: path.Join(dir, name), Kind: ByGit})
 	}
 }
 

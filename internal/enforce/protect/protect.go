@@ -308,8 +308,18 @@ func (c *protector) linked(dir string) {
 // watch makes a change be reported when the command has ended. A watched file can still be
 // protected later for another reason.
 func (c *protector) watch(w Watched) {
-	if key := "watch " + w.Path; !c.seen[w.Path] && !c.seen[key] && !c.full(w.Path) {
-		c.seen[key] = true
+	if !c.watched(w.Path) && !c.full(w.Path) {
+		c.note(w)
+	}
+}
+
+// watched reports whether changes of a path are reported.
+func (c *protector) watched(p string) bool { return c.seen[p] || c.seen["watch "+p] }
+
+// note is watch without a limit.
+func (c *protector) note(w Watched) {
+	if !c.watched(w.Path) {
+		c.seen["watch "+w.Path] = true
 		c.out.Watch = append(c.out.Watch, w)
 	}
 }
