@@ -82,35 +82,101 @@ func withFew(t *testing.T, line string) []string {
 		}
 		return []string{"bash", "-c", fmt.Sprintf("ulimit -u %d && %s", own+90, line)}
 	}
-	for _, parent := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
+	return inGroup(t, line, "90", "/pids/pids.max", "/pids.max")
+}
+
+// withLittle is the same for 200 MB of memory. Only a control group limits the memory of several
+// processes.
+func withLittle(t *testing.T, line string) []string {
+	t.Helper()
+	return inGroup(t, line, "200000000", "/memory/memory.limit_in_bytes", "/memory.max")
+}
+
+// inGroup returns the command line of a shell that enters a new control group. limits are the
+// files that may have the limit, one for each version.
+func inGroup(t *testing.T, line, value string, limits ...string) []string {
+	t.Helper()
+	for _, limit := range limits {
+		parent, file := filepath.Split("/sys/fs/cgroup" + limit)
 		group := filepath.Join(parent, "zsbx-"+strings.ReplaceAll(t.Name(), "/", "-"))
 		if os.Mkdir(group, 0o755) != nil {
 			continue
 		}
 		t.Cleanup(func() { testkit.Within(testkit.Patience, func() bool { return os.Remove(group) == nil }) })
-		if os.WriteFile(filepath.Join(group, "pids.max"), []byte("90"), 0o644) == nil {
+		if os.WriteFile(filepath.Join(group, file), []byte(value), 0o644) == nil {
 			return []string{"sh", "-c", "echo 0 >" + group + "/cgroup.procs && " + line}
 		}
 	}
-	t.Skip("no control group can limit processes here")
+	t.Skip("no control group can be limited here")
 	return nil
 }
 
-// exhausting are the commands' Perl programs, after they planted a file, and the limits of their
-// shell. Each then has the broker think about many calls.
-var exhausting = []struct {
-	name, limit, flags, uses string
-	status                   int
-}{
-	{"processes", "", "", forks, 7},
-	{"processes of a kept session", "", "--keep --name exhausted", forks, 7},
-	{"open files", "ulimit -n 64; ", "", `my @h; while (open(my $h, "<", "/")) { push @h, $h } close shift @h for 1..8;`, 7},
-	{"descriptors in flight", "ulimit -n 64; ", "", inFlight, 7},
-	{"processor time", "ulimit -t 1; ", "", storm, 128 + int(syscall.SIGKILL)},
+// withWatches limits what the user may have of inotify(7), in a user namespace of its own.
+func withWatches(t *testing.T, line string) []string {
+	t.Helper()
+	testkit.NeedProgram(t, "unshare")
+	limits := "cd /proc/sys/user && echo 3 >max_inotify_instances && echo 10 >max_inotify_watches"
+	enter := []string{"unshare", "--user", "--map-root-user", "sh", "-c"}
+	if out, err := exec.Command(enter[0], append(enter[1:], limits)...).CombinedOutput(); err != nil {
+		t.Skipf("no user namespace can be limited here: %v: %s", err, out)
+	}
+	return append(enter, "("+limits+") && "+line)
+}
+
+// exhaust is a Perl program that uses something up, after it planted a file. Then it has the
+// broker think about many calls.
+type exhaust struct {
+	name        string
+	in          func(t *testing.T, line string) []string // limits it
+	flags, uses string
+	status      int
+}
+
+var exhausting = []exhaust{
+	{"processes", withFew, "", forks, 7},
+	{"processes of a kept session", withFew, "--keep --name exhausted", forks, 7},
+	{"open files", withAlso("ulimit -n 64"), "", `my @h; while (open(my $h, "<", "/")) { push @h, $h } close shift @h for 1..8;`, 7},
+	{"descriptors in flight", withAlso("ulimit -n 64"), "", inFlight, 7},
+	{"processor time", withAlso("ulimit -t 1"), "", storm, 128 + int(syscall.SIGKILL)},
+	{"memory", withLittle, "", hogs, 7},
+	{"inotify", withWatches, "", watches, 7},
+}
+
+// withAlso adds a limit to those of withFew.
+func withAlso(limit string) func(*testing.T, string) []string {
+	return func(t *testing.T, line string) []string { return withFew(t, limit+"; "+line) }
 }
 
 // forks starts processes that do nothing, until no more can be made.
 const forks = `while (defined(my $p = fork)) { $p or do { sleep 100; exit } }`
+
+// hogs uses up memory all the time: the kernel kills one process after the other.
+const hogs = `
+	sub hog {
+		my $p = fork // return;
+		my @all;
+		while (not $p) { push @all, "x" x 1048576 }
+		waitpid($p, 0);
+		return $? == 9;
+	}
+	hog() or exit 9;
+	for (1..2) {
+		next if fork;
+		while (hog()) {}
+		exit;
+	}
+	sleep 1;`
+
+// watches uses up instances and watches of inotify(7).
+const watches = `
+	my ($init, $add) = (POSIX::uname())[4] eq "x86_64" ? (294, 254) : (26, 27);
+	my (@all, $full);
+	while (@all < 100 and (my $i = syscall($init, 0)) >= 0) { push @all, $i }
+	for my $n (1..100) {
+		open(my $f, ">", "f$n");
+		$full = syscall($add, $all[0], "f$n", 2) < 0 and last;
+	}
+	exit 9 if @all == 100 or not $full;`
 
 // storm makes zsbx use its time for children that use little of theirs.
 const storm = `
@@ -152,47 +218,74 @@ func TestExhausted(t *testing.T) {
 		t.Skip("perl is not installed")
 	}
 	for _, c := range exhausting {
-		t.Run(c.name, func(t *testing.T) {
-			zsbx, dir, log := asZsbx(t), t.TempDir(), t.TempDir()
-			program := "use Socket; use POSIX (); open(my $f, '>', '.envrc'); close $f;" + c.uses + asking
-			if err := os.WriteFile(filepath.Join(dir, "use.pl"), []byte(program), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			args := withFew(t, c.limit+"exec "+zsbx+" run --rw . --no-net "+c.flags+" --audit "+log+" -- perl use.pl")
-			p := exec.Command(args[0], args[1:]...)
-			p.Dir = dir
-			out, err := os.Create(filepath.Join(t.TempDir(), "said")) // a pipe is open as long as what is kept runs
+		t.Run(c.name, func(t *testing.T) { c.try(t, nil) })
+		if c.flags != "" {
+			continue
+		}
+		t.Run(c.name+", on a terminal", func(t *testing.T) {
+			master, slave, err := pty.Open()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer out.Close()
-			p.Stdout, p.Stderr = out, out
-			if err := p.Start(); err != nil {
+			defer master.Close()
+			defer slave.Close()
+			before, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+			if err != nil {
 				t.Fatal(err)
 			}
-			st := ended(p, testkit.Patience)
-			said, _ := os.ReadFile(out.Name())
-			if st != c.status {
-				t.Errorf("status %d: %s", st, said)
-			}
-			if c.flags != "" {
-				if out, err := exec.Command(zsbx, "reap", "exhausted").CombinedOutput(); err != nil {
-					t.Errorf("reap: %v: %s", err, out)
-				}
-			}
-			if !bytes.Contains(said, []byte(".envrc (new)")) {
-				t.Errorf("not told: %s", said)
-			}
-			var lines []byte
-			files, _ := filepath.Glob(log + "/*.jsonl")
-			for _, name := range files {
-				b, _ := os.ReadFile(name)
-				lines = append(lines, b...)
-			}
-			if !bytes.Contains(lines, []byte(`"event":"end"`)) || !bytes.Contains(lines, fmt.Appendf(nil, `"status":%d`, c.status)) {
-				t.Errorf("the log: %s", lines)
+			c.flags = "-t"
+			c.try(t, slave)
+			after, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+			if err != nil || *after != *before {
+				t.Errorf("the terminal has %+v, %v, want %+v", after, err, before)
 			}
 		})
+	}
+}
+
+func (c *exhaust) try(t *testing.T, terminal *os.File) {
+	zsbx, dir, log := asZsbx(t), t.TempDir(), t.TempDir()
+	program := "use Socket; use POSIX (); open(my $f, '>', '.envrc'); close $f;" + c.uses + asking
+	if err := os.WriteFile(filepath.Join(dir, "use.pl"), []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := c.in(t, "exec "+zsbx+" run --rw . --no-net "+c.flags+" --audit "+log+" -- perl use.pl")
+	p := exec.Command(args[0], args[1:]...)
+	p.Dir = dir
+	out, err := os.Create(filepath.Join(t.TempDir(), "said")) // a pipe is open as long as what is kept runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p.Stdout, p.Stderr = out, out
+	if terminal != nil {
+		p.Stdin = terminal
+		p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st := ended(p, testkit.Patience)
+	said, _ := os.ReadFile(out.Name())
+	if st != c.status {
+		t.Errorf("status %d: %s", st, said)
+	}
+	if strings.Contains(c.flags, "--keep") {
+		if out, err := exec.Command(zsbx, "reap", "exhausted").CombinedOutput(); err != nil {
+			t.Errorf("reap: %v: %s", err, out)
+		}
+	}
+	if !bytes.Contains(said, []byte(".envrc (new)")) {
+		t.Errorf("not told: %s", said)
+	}
+	var lines []byte
+	files, _ := filepath.Glob(log + "/*.jsonl")
+	for _, name := range files {
+		b, _ := os.ReadFile(name)
+		lines = append(lines, b...)
+	}
+	if !bytes.Contains(lines, []byte(`"event":"end"`)) || !bytes.Contains(lines, fmt.Appendf(nil, `"status":%d`, c.status)) {
+		t.Errorf("the log: %s", lines)
 	}
 }
 
