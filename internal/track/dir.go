@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/track/proc"
 )
 
@@ -117,10 +119,11 @@ func (p place) open(id string) (*os.File, error) {
 
 // names returns the names of all files, sorted.
 func (p place) names() (all []string, err error) {
-	entries, err := os.ReadDir(p.dir())
+	entries, err := files.List(p.dir(), -1)
 	for _, e := range entries {
 		all = append(all, e.Name())
 	}
+	slices.Sort(all)
 	return all, err
 }
 

@@ -52,16 +52,12 @@ func noteMark(dir string) string {
 // Note stores a note about a session whose command runs in dir. Call it before the command
 // begins; a second call replaces the note.
 func (s *Session) Note(dir string, text []byte) error {
+	var err error
 	if s.note == nil {
-		name := filepath.Join(s.in.dir(), noteName(s.record.ID, dir))
-		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		if err != nil {
-			return &os.PathError{Op: "create", Path: name, Err: err}
-		}
-		_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) // without locks nobody takes the note before reap
-		s.note = os.NewFile(uintptr(fd), name)
+		err = s.makeNote(dir)
+	} else {
+		err = s.note.Truncate(0)
 	}
-	err := s.note.Truncate(0)
 	if err == nil {
 		_, err = s.note.WriteAt(text, 0)
 	}
@@ -69,6 +65,19 @@ func (s *Session) Note(dir string, text []byte) error {
 		s.Told()
 	}
 	return err
+}
+
+// makeNote makes the note's file. It is not truncated: ext4 would then write it to the disk when
+// it is closed, although it has been removed.
+func (s *Session) makeNote(dir string) error {
+	name := filepath.Join(s.in.dir(), noteName(s.record.ID, dir))
+	fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: name, Err: err}
+	}
+	_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) // without locks nobody takes the note before reap
+	s.note = os.NewFile(uintptr(fd), name)
+	return nil
 }
 
 // LeaveNote replaces the note, and leaves it for other processes to tell.
@@ -94,11 +103,15 @@ func (s *Session) Told() {
 // supervisor lives, or that another process is telling, are left out. The error says what can't
 // be listed or read.
 func (s *Store) Notes(dir string) (out []*Note, _ error) {
+	mark := noteFile
+	if dir != "" {
+		mark = noteMark(dir)
+	}
 	err := s.listed(func(p place, names []string) error {
 		var errs []error
 		for _, name := range names {
 			id, rest, _ := strings.Cut(name, ".")
-			if !isID(id) || !strings.HasSuffix(rest, noteFile) || dir != "" && name != noteName(id, dir) {
+			if !strings.HasSuffix(name, mark) || !isID(id) || dir != "" && "."+rest != mark {
 				continue
 			}
 			n, err := p.note(name, id)
