@@ -26,10 +26,12 @@ func Fold(path string) string {
 			path = rest
 			continue
 		}
-		n, letters := 1, letter(path[:1])
+		n := 1
+		letters := letter(path[:1])
 		for _, p := range pairs {
 			if len(path) > 1 && strings.EqualFold(path[:2], p) {
-				n, letters = 2, "("+letters+letter(path[1:2])+"|"+foreign+")"
+				n = 2
+				letters = "(" + letters + letter(path[1:2]) + "|" + foreign + ")"
 			}
 		}
 		b.WriteString(letters)

@@ -49,7 +49,8 @@ type reader struct {
 
 // next returns the next character, or a newline at the end.
 func (r *reader) next() byte {
-	if r.at++; r.at > len(r.text) {
+	r.at++
+	if r.at > len(r.text) {
 		return '\n'
 	}
 	return r.text[r.at-1]
@@ -88,7 +89,8 @@ func isKey(ch byte) bool {
 
 // section reads the name of a section, after its bracket.
 func (r *reader) section() bool {
-	start, quoted := r.at, false
+	start := r.at
+	quoted := false
 	r.in = Setting{}
 	for {
 		ch := r.next()
@@ -104,7 +106,8 @@ func (r *reader) section() bool {
 		case ch == ']' && !quoted:
 			name := r.text[start : r.at-1]
 			if i := strings.IndexAny(name, " \t\v\f\r.\""); i >= 0 {
-				name, r.in.Sub = name[:i], name[i:]
+				r.in.Sub = name[i:]
+				name = name[:i]
 			}
 			r.in.Section = strings.ToLower(name)
 			return true
@@ -139,7 +142,8 @@ func (r *reader) variable() bool {
 func (r *reader) value() (value, older string, ok bool) {
 	var b []byte
 	var blanks []int // where b has white space outside quotes that is no blank
-	quoted, end := false, 0
+	quoted := false
+	end := 0
 	result := func() (value, older string) {
 		value = string(b[:end])
 		for _, i := range blanks {
@@ -167,10 +171,12 @@ func (r *reader) value() (value, older string, ok bool) {
 			value, older = result()
 			return value, older, true
 		case ch == '"':
-			quoted, end = !quoted, len(b)
+			quoted = !quoted
+			end = len(b)
 			continue
 		case ch == '\\':
-			if ch = r.next(); ch == '\n' {
+			ch = r.next()
+			if ch == '\n' {
 				end = len(b)
 				continue
 			}

@@ -98,17 +98,21 @@ func ParseName(s string) (Name, error) {
 		var err error
 		switch at := rest; rest[0] {
 		case '*', '?':
-			n.Literal, n.Pattern, rest = false, n.Pattern+rest[:1], rest[1:]
+			n.Literal = false
+			n.Pattern += rest[:1]
+			rest = rest[1:]
 		case '[':
 			var class string
 			class, rest, err = parseClass(rest[1:])
-			n.Literal, n.Pattern = false, n.Pattern+class
+			n.Literal = false
+			n.Pattern += class
 		case '{':
 			err = errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
 		default:
 			_, rest, err = char(rest)
 			written := strings.TrimPrefix(at[:len(at)-len(rest)], `\`) // the bytes as they are: a name need not be UTF-8
-			n.Text, n.Pattern = n.Text+written, n.Pattern+QuoteMeta(written)
+			n.Text += written
+			n.Pattern += QuoteMeta(written)
 		}
 		if err != nil {
 			return Name{}, fmt.Errorf("glob %q: %w", s, err)
@@ -125,7 +129,8 @@ func ParseName(s string) (Name, error) {
 func parseClass(s string) (class, rest string, err error) {
 	class = "["
 	if s != "" && (s[0] == '!' || s[0] == '^') {
-		class, s = "[^", s[1:]
+		class = "[^"
+		s = s[1:]
 	}
 	for first := true; first || !strings.HasPrefix(s, "]"); first = false {
 		if s == "" {
@@ -135,12 +140,14 @@ func parseClass(s string) (class, rest string, err error) {
 			return "", "", errors.New(`classes such as "[:alpha:]" are not known: write a range, or "\[" for a bracket`)
 		}
 		var lo, hi rune
-		if lo, s, err = char(s); err != nil {
+		lo, s, err = char(s)
+		if err != nil {
 			return "", "", err
 		}
 		hi = lo
 		if len(s) > 1 && s[0] == '-' && s[1] != ']' {
-			if hi, s, err = char(s[1:]); err != nil {
+			hi, s, err = char(s[1:])
+			if err != nil {
 				return "", "", err
 			}
 		}
@@ -154,7 +161,8 @@ func parseClass(s string) (class, rest string, err error) {
 
 // char reads one character, which may follow a backslash.
 func char(s string) (r rune, rest string, err error) {
-	if s = strings.TrimPrefix(s, `\`); s == "" {
+	s = strings.TrimPrefix(s, `\`)
+	if s == "" {
 		return 0, "", errors.New("a lone backslash at the end")
 	}
 	r, n := utf8.DecodeRuneInString(s)
@@ -168,7 +176,8 @@ func Split(s string) (fixed, rest string) {
 	for start := 0; start < len(s); {
 		name, _, _ := strings.Cut(s[start:], "/")
 		if HasMeta(name) {
-			fixed, rest = s[:start], s[start:]
+			fixed = s[:start]
+			rest = s[start:]
 			break
 		}
 		start += len(name) + 1

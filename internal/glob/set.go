@@ -89,14 +89,17 @@ func (g Set) walk(path string) (at State, named bool) {
 func (at State) Enter(name string) (next State, named bool) {
 	for _, n := range at {
 		if n.deep {
-			next, named = next.with(n), named || n.ends
+			next = next.with(n)
+			named = named || n.ends
 		}
 		if to := n.names[name]; to != nil {
-			next, named = next.with(to), named || to.ends
+			next = next.with(to)
+			named = named || to.ends
 		}
 		for i := range n.parts {
 			if e := &n.parts[i]; e.name.match(name) {
-				next, named = next.with(e.to), named || e.to.ends
+				next = next.with(e.to)
+				named = named || e.to.ends
 			}
 		}
 	}

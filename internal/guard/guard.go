@@ -60,7 +60,8 @@ type checker struct {
 
 // command checks a command with its arguments, and the commands that it runs.
 func (c *checker) command(words []string) error {
-	if c.left -= len(words); c.left < 0 {
+	c.left -= len(words)
+	if c.left < 0 {
 		return refuse("the guard can't read the shell line: it has too many words")
 	}
 	if len(words) == 0 || strings.Contains(words[0], unknown) {
@@ -95,12 +96,15 @@ func (c *checker) runs(name string, args []string) error {
 	if !shell && !slices.Contains(tables.Find(tables.Guard, "runs"), name) {
 		return nil
 	}
-	line, behind := false, false // -c is given; the word before is an option
+	line := false
+	behind := false // -c is given; the word before is an option
 	for i, a := range args {
-		err, number := error(nil), a != "" && a[0] >= '0' && a[0] <= '9'
+		err := error(nil)
+		number := a != "" && a[0] >= '0' && a[0] <= '9'
 		switch {
 		case isOption(a) || shell && len(a) > 1 && a[0] == '+':
-			line, behind = line || isShort(a) && strings.Contains(a, "c"), true
+			line = line || isShort(a) && strings.Contains(a, "c")
+			behind = true
 			continue
 		case shell && line:
 			err = c.line(a, name)
@@ -121,7 +125,8 @@ func (c *checker) runs(name string, args []string) error {
 // begins with an option, that must come before the first operand: later options are a
 // script's.
 func (c *checker) match(words []string, list string, entry []string) error {
-	what, args := path.Base(words[0]), words[1:]
+	what := path.Base(words[0])
+	args := words[1:]
 	if len(entry) == 0 || !glob(entry[0], what) {
 		return nil
 	}
@@ -136,7 +141,8 @@ func (c *checker) match(words []string, list string, entry []string) error {
 			want = args[i]
 		}
 		what += " " + want
-		args, operand = args[i+1:], operand || !option
+		args = args[i+1:]
+		operand = operand || !option
 	}
 	return refuse("%q is on the guard's list %s", what, list)
 }

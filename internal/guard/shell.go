@@ -49,7 +49,8 @@ func (c *checker) line(text, shell string) error {
 				words = append(words, Text(a.Parts, home))
 			}
 			check(words...)
-			f, at := function, n.Pos().Offset()
+			f := function
+			at := n.Pos().Offset()
 			if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0] && at < f.End().Offset() && at < forked {
 				check(words[0] + "()")
 			}

@@ -82,7 +82,8 @@ func Read(format, name string, data []byte) (*Result, error) {
 	for _, s := range settings {
 		r.to = p
 		if system, key, _ := strings.Cut(s.key, "."); parts[system] != nil { // Zed's settings for one of them
-			s.key, r.to = key, parts[system]
+			s.key = key
+			r.to = parts[system]
 		}
 		r.apply(s)
 	}
@@ -114,7 +115,8 @@ func (r *reader) apply(s setting) {
 	rest := cmp.Or(r.keys[s.key+"="+text], r.keys[s.key])
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
-		if rest = r.keys[key]; strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
+		rest = r.keys[key]
+		if strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
 			rest = "" // these are lists
 		}
 	}
@@ -151,7 +153,8 @@ func (r *reader) do(s setting, action string) {
 		case isPath && key != "fs.deny" && strings.ContainsAny(v, "*?["):
 			r.left(s.place+" "+v, "rules take no patterns, only denials do")
 		case action == "net.allow=true":
-			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
+			r.to.Net.ConnectTCP = nil
+			r.to.Net.BindTCP = nil
 			r.put(s, key, v)
 		case isPath:
 			p := cmp.Or(strings.TrimRight(v, "/"), "/")
@@ -179,7 +182,8 @@ func (r *reader) fail(place, format string, args ...any) {
 // tree reads JSON with comments and commas before closing brackets, or TOML: srt's
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
 func (r *reader) tree(data []byte) ([]setting, error) {
-	t, err := map[string]any{}, error(nil)
+	t := map[string]any{}
+	err := error(nil)
 	if r.Format == "codex" {
 		t["sandbox_mode"] = "read-only"
 		err = toml.Unmarshal(data, &t)
@@ -225,7 +229,8 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		return nil, err
 	}
 	var args []string
-	found, known := false, map[string]string{"HOME": "~", "PWD": "."}
+	found := false
+	known := map[string]string{"HOME": "~", "PWD": "."}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok && !found {
 			for _, w := range c.Args {
@@ -266,9 +271,11 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 // firejail reads a profile. What it does not name is readable, and the home
 // directory writable, unless it has whitelists.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
-	home, macros := true, strings.NewReplacer(append(strings.Fields(keys("$")["firejail"]), "${", "\x00")...)
+	home := true
+	macros := strings.NewReplacer(append(strings.Fields(keys("$")["firejail"]), "${", "\x00")...)
 	for i, text := range strings.Split(string(data), "\n") {
-		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
+		text = strings.TrimSpace(text)
+		if text == "" || text[0] == '#' {
 			continue
 		}
 		key, value, _ := strings.Cut(text, " ")

@@ -164,7 +164,8 @@ func (p *proposer) refuses(n *Need) string {
 		write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
 		return "it belongs to the system, or to everybody"
 	}
-	a, at := n.Access, n.Path
+	a := n.Access
+	at := n.Path
 	if p.top(*n) != "" {
 		a = policy.Read // package enforce protects what must not be written there
 	}
@@ -173,7 +174,8 @@ func (p *proposer) refuses(n *Need) string {
 		why = "it belongs to " + apart.Owner
 	}
 	if n.Change {
-		at, why = path.Dir(at), cmp.Or(why, p.unwise(n.Path, a, false)) // a file may be there by then
+		at = path.Dir(at)
+		why = cmp.Or(why, p.unwise(n.Path, a, false)) // a file may be there by then
 	}
 	switch {
 	case why != "":
@@ -189,7 +191,8 @@ func (p *proposer) refuses(n *Need) string {
 // like, or is a hidden file in the home directory. No table has all settings by which
 // programs run others, or all files there that shells execute.
 func (p *proposer) settings(n *Need) bool {
-	h, dir := p.r.Host(), path.Dir(n.Path)
+	h := p.r.Host()
+	dir := path.Dir(n.Path)
 	config := h.ConfigHome()
 	return config != "" && within(n.Path, h.Follow(config).Path) ||
 		!n.Dir && (slices.Contains(p.shared, dir) || dir == p.home && path.Base(n.Path)[0] == '.')
@@ -210,9 +213,11 @@ type Hint struct {
 // repository around that, it is relative, so that it means the same in every clone.
 func written(r *policy.Resolved, p string) string {
 	h := r.Host()
-	up, dir := "..", path.Dir(r.Dir)
+	up := ".."
+	dir := path.Dir(r.Dir)
 	for !policy.Within(p, dir) {
-		up, dir = up+"/..", path.Dir(dir)
+		up += "/.."
+		dir = path.Dir(dir)
 	}
 	if h.Lstat == nil || policy.Within(p, r.Dir) || dir == "/" || policy.Within(r.Home, dir) {
 		return r.Short(p)

@@ -75,7 +75,8 @@ func Program(r *policy.Resolved, file string) (h Hint, why string) {
 	if r.Host().Lstat == nil {
 		return Hint{}, "it can't be looked at"
 	}
-	p, dir := newProposer(r, true), path.Dir(file)
+	p := newProposer(r, true)
+	dir := path.Dir(file)
 	need := Need{Path: file, Access: policy.Read | policy.Exec}
 	if why := p.refuses(&need); why != "" {
 		return Hint{}, why

@@ -22,7 +22,8 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 // then gets a rule to read a shared one, and a rule for one near the root.
 func (p *proposer) narrow(dir string, a policy.Access, itself bool) bool {
 	holds := func(d string) bool { return policy.Within(d, dir) }
-	parent, asked := path.Dir(dir), p.asked && itself
+	parent := path.Dir(dir)
+	asked := p.asked && itself
 	crowded := []string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}
 	switch {
 	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)),
@@ -59,7 +60,10 @@ func (p *proposer) foreign(at string, dir bool) string {
 func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	var dirs []string
 	for _, n := range needs {
-		q, up, repo, top := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n), p.top(n)
+		q := rule(n, n.Path, n.Dir)
+		up := path.Dir(n.Path)
+		repo := p.repository(n)
+		top := p.top(n)
 		foreign := ""
 		if n.Access&policy.Write != 0 {
 			foreign = p.foreign(n.Path, n.Dir)
@@ -154,15 +158,19 @@ func with(rules []Proposal, q Proposal) []Proposal {
 // add makes a rule allow what another one does, too.
 func (q *Proposal) add(o Proposal) {
 	q.Change = q.Change || o.Change && o.Path == q.Path
-	q.Access, q.Dir, q.Needs = q.Access|o.Access, q.Dir || o.Dir, append(q.Needs, o.Needs...)
+	q.Access |= o.Access
+	q.Dir = q.Dir || o.Dir
+	q.Needs = append(q.Needs, o.Needs...)
 }
 
 // lift makes a rule for a directory of which at least two entries are written, or below
 // which at least three paths are only read. The rule for a directory takes in the rules
 // below it: all of them if it is written to, and otherwise those that need no more access.
 func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
-	q, all := Proposal{Need: Need{Path: dir}}, policy.Access(0)
-	written, read := 0, 0
+	q := Proposal{Need: Need{Path: dir}}
+	all := policy.Access(0)
+	written := 0
+	read := 0
 	for _, c := range rules {
 		switch {
 		case c.Path == dir:
@@ -180,7 +188,8 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	if !many && !q.Dir {
 		return rules
 	}
-	q.Dir, many = true, many || q.Access&policy.Write != 0
+	q.Dir = true
+	many = many || q.Access&policy.Write != 0
 	rules = slices.DeleteFunc(rules, func(c Proposal) bool {
 		in := policy.Within(c.Path, dir) && (many || c.Access&^q.Access == 0)
 		if in && c.Path != dir {
@@ -209,7 +218,9 @@ func (q *Proposal) Narrower() (all []Proposal) {
 // not be proposed.
 func (q *Proposal) Wider(r *policy.Resolved) Proposal {
 	up := *q
-	up.Path, up.Dir, up.Change = path.Dir(q.Path), true, false
+	up.Path = path.Dir(q.Path)
+	up.Dir = true
+	up.Change = false
 	if q.Key != "" || q.Preset != "" || q.Path == r.Dir || !newProposer(r, false).sensible(up.Path, q.Access, false) {
 		return *q
 	}

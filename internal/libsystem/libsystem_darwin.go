@@ -67,12 +67,14 @@ func SandboxCheck(pid int, op string, filter Filter, arg string) int {
 	var o, a *byte
 	var err error
 	if op != "" {
-		if o, err = syscall.BytePtrFromString(op); err != nil {
+		o, err = syscall.BytePtrFromString(op)
+		if err != nil {
 			return NoAnswer
 		}
 	}
 	if filter != FilterNone {
-		if a, err = syscall.BytePtrFromString(arg); err != nil {
+		a, err = syscall.BytePtrFromString(arg)
+		if err != nil {
 			return NoAnswer
 		}
 		filter |= noReport
@@ -122,9 +124,11 @@ const (
 // ListPids returns the pids of all processes, or if uid is not negative, of those with that
 // effective user. The list is of one moment, since the kernel copies it under one lock.
 func ListPids(uid int) ([]int, error) {
-	kind, arg := uintptr(allPids), uintptr(0)
+	kind := uintptr(allPids)
+	arg := uintptr(0)
 	if uid >= 0 {
-		kind, arg = uidOnly, uintptr(uid)
+		kind = uidOnly
+		arg = uintptr(uid)
 	}
 	for room := 1024; ; room *= 2 {
 		buf := make([]int32, room)

@@ -70,7 +70,8 @@ func closed(b []byte, bracket byte) []byte {
 // fields appends the fields of a struct and of its embedded structs, each with a comma.
 func fields(b []byte, v reflect.Value) []byte {
 	for i := range v.NumField() {
-		f, typ := v.Field(i), v.Type().Field(i)
+		f := v.Field(i)
+		typ := v.Type().Field(i)
 		name, opt, _ := strings.Cut(typ.Tag.Get("json"), ",")
 		empty := f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
 		switch {

@@ -25,9 +25,11 @@ func Mounts(text string) []Mount {
 	all := make([]Mount, 0, strings.Count(text, "\n")+1)
 	for line := range strings.Lines(text) {
 		var f [6]string
-		rest, ok := line, true
+		rest := line
+		ok := true
 		for i := range f {
-			if f[i], rest, ok = strings.Cut(rest, " "); !ok {
+			f[i], rest, ok = strings.Cut(rest, " ")
+			if !ok {
 				break
 			}
 		}
@@ -65,7 +67,8 @@ type Stat struct {
 //
 // The name may contain spaces and parentheses; the fields after it can't.
 func ParseStat(b []byte) (Stat, error) {
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	open := bytes.IndexByte(b, '(')
+	end := bytes.LastIndexByte(b, ')')
 	if open < 1 || end < open {
 		return Stat{}, errors.New("no name in parentheses")
 	}

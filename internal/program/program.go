@@ -46,10 +46,18 @@ func loaderOf(f io.ReaderAt, head []byte) (name string, found bool) {
 	}
 	// Where an Elf64_Ehdr has e_phoff and e_phnum, the size of an Elf64_Phdr, and where
 	// that has p_offset and p_filesz.
-	table, count, entry, offset, size := 32, 56, 56, 8, 32
+	table := 32
+	count := 56
+	entry := 56
+	offset := 8
+	size := 32
 	word := func(b []byte) int64 { return int64(binary.NativeEndian.Uint64(b)) }
 	if head[4] == class32 {
-		table, count, entry, offset, size = 28, 44, 32, 4, 16
+		table = 28
+		count = 44
+		entry = 32
+		offset = 4
+		size = 16
 		word = func(b []byte) int64 { return int64(binary.NativeEndian.Uint32(b)) }
 	}
 	headers := make([]byte, int(binary.NativeEndian.Uint16(head[count:]))*entry)

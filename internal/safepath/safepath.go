@@ -41,7 +41,8 @@ func makeDir(dir string, mode uint32, own bool) (int, error) {
 	if own && (unix.Fstat(above, &st) != nil || int(st.Uid) != os.Geteuid()) {
 		return -1, ErrNotOwner
 	}
-	if err = unix.Mkdirat(above, filepath.Base(dir), mode); err != nil && err != unix.EEXIST {
+	err = unix.Mkdirat(above, filepath.Base(dir), mode)
+	if err != nil && err != unix.EEXIST {
 		return -1, err
 	}
 	return unix.Openat(above, filepath.Base(dir), searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -52,7 +52,8 @@ func Make(tmpdir string) (*Dir, error) {
 	var d *Dir
 	err := error(nil)
 	for _, parent := range tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp()) {
-		if d, err = makeIn(parent); err == nil {
+		d, err = makeIn(parent)
+		if err == nil {
 			return d, nil
 		}
 	}

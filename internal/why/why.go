@@ -74,9 +74,11 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 			n := &x.Answer.Needs[j]
 			n.Why = harmless(plan.Policy.Home, x.Act.Verb(), n.Path, x.Program)
 		}
-		list, r.Needs = append(list, x), append(r.Needs, x.Answer.Needs...)
+		list = append(list, x)
+		r.Needs = append(r.Needs, x.Answer.Needs...)
 	}
-	rules, with := make(map[learn.Need]*learn.Proposal), make(map[pair]*enforce.Plan)
+	rules := make(map[learn.Need]*learn.Proposal)
+	with := make(map[pair]*enforce.Plan)
 	var all []*learn.Proposal
 	proposed, left := learn.Rules(r.Needs, plan.Policy)
 	for _, q := range proposed {
@@ -101,7 +103,8 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 				if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
 					ans.Hint = q.hint(plan.Policy).And(ans.Hint)
 				}
-				q, x.Answer = pair{}, *ans
+				q = pair{}
+				x.Answer = *ans
 			}
 		}
 		key := any(q)
@@ -191,8 +194,11 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	if q[0] != nil {
 		e.Hint = q.hint(r)
 	}
-	e.Flags, e.TOML, e.GivesUp = e.Hint.Typed(r), e.Hint.JSON(), e.Hint.GivesUp
-	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
+	e.Flags = e.Hint.Typed(r)
+	e.TOML = e.Hint.JSON()
+	e.GivesUp = e.Hint.GivesUp
+	e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program)
+	if apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
 	e.instead = instead(r, &e)
@@ -200,7 +206,8 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 		e.Reason += "; " + r.Short(e.instead) + " comes next on PATH, and may have run instead"
 	}
 	if x.Unknown() {
-		e.By, e.Reason = "unknown", "neither the policy nor file permissions explain it: please report this"
+		e.By = "unknown"
+		e.Reason = "neither the policy nor file permissions explain it: please report this"
 	}
 	if x.Via != "" {
 		e.Reason += "; it is the interpreter of " + r.Short(x.Via)
@@ -209,7 +216,8 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	e.Count = 0
 	for _, x := range group {
 		paths[x.Act.Path] = true
-		e.Count, e.Proved = e.Count+x.Count, e.Proved && x.Proved
+		e.Count += x.Count
+		e.Proved = e.Proved && x.Proved
 		e.Left = min(e.Left, x.Left)
 		if x.When >= e.When {
 			e.When = x.When
@@ -294,7 +302,8 @@ func (r *Report) lastProcess() (process int) {
 		for i := range r.Entries {
 			e := &r.Entries[i]
 			if e.Harmless == "" && !e.ran() && e.When > when && is(e) {
-				process, when = e.Process, e.When
+				process = e.Process
+				when = e.When
 			}
 		}
 		if when >= 0 {

@@ -68,7 +68,8 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	}
 	asked := policy.Merge(layers...)
 	builtIn, wrong := s.builtIn(h, asked)
-	c.Policy, c.Asked = policy.Merge(append(builtIn, asked)...), asked
+	c.Policy = policy.Merge(append(builtIn, asked)...)
+	c.Asked = asked
 	return c, errors.Join(err, unsigned, wrong)
 }
 

@@ -177,7 +177,8 @@ func (p *Project) Trust() error {
 		return err
 	}
 	var root *os.Root
-	if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
+	err = os.MkdirAll(filepath.Dir(name), 0o700)
+	if err == nil {
 		root, err = os.OpenRoot(filepath.Dir(name))
 	}
 	if err == nil {
@@ -200,10 +201,12 @@ func Replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, fresh
 		return err
 	}
 	defer root.Remove(aside) // gone when it was renamed
-	if _, err = io.Copy(f, from); err == nil {
+	_, err = io.Copy(f, from)
+	if err == nil {
 		err = f.Sync()
 	}
-	switch err = errors.Join(err, f.Close()); {
+	err = errors.Join(err, f.Close())
+	switch {
 	case err != nil:
 		return err
 	case fresh:
@@ -229,7 +232,8 @@ func findProject(dir string) (files []string, root string, err error) {
 				return nil, "", &policy.Error{Code: policy.CodePath, Msg: "looking for a project policy", Err: err, Hint: "-C /tmp"}
 			}
 			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil || !policy.Missing(err) {
-				root, count = d, len(files)
+				root = d
+				count = len(files)
 			} else if d == dir {
 				count = len(files)
 			}

@@ -145,7 +145,8 @@ type place struct {
 
 // Index prepares a world for Decide.
 func (w *World) Index() *World {
-	w.places, w.ports = make(map[string]*place), make(map[uint16]uint64)
+	w.places = make(map[string]*place)
+	w.ports = make(map[uint16]uint64)
 	at := func(p string) *place {
 		if w.places[p] == nil {
 			w.places[p] = &place{}
@@ -163,7 +164,8 @@ func (w *World) Index() *World {
 	}
 	for _, r := range w.Reopened {
 		x := at(r.Path)
-		x.rights, x.reopened = x.rights|r.Rights, true
+		x.rights |= r.Rights
+		x.reopened = true
 	}
 	point := func(p string) *place {
 		at(p).point = true
@@ -181,10 +183,14 @@ func (w *World) Index() *World {
 		}
 		for _, d := range mp.Private {
 			x := point(d.Path)
-			x.private, x.readOnly, x.rights = true, d.Kind == mounts.Proc, x.rights|d.Rights
+			x.private = true
+			x.readOnly = d.Kind == mounts.Proc
+			x.rights |= d.Rights
 			for _, b := range d.Back {
 				y := point(b.Path)
-				y.back, y.readOnly, y.noExec = true, b.Access&policy.Write == 0, b.Access&policy.Exec == 0
+				y.back = true
+				y.readOnly = b.Access&policy.Write == 0
+				y.noExec = b.Access&policy.Exec == 0
 			}
 		}
 	}

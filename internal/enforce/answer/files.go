@@ -21,7 +21,10 @@ type view struct {
 // called for every call of a watched command.
 func (w *World) look(p string) view {
 	v := view{}
-	writable, private, back, noExec := false, false, false, false
+	writable := false
+	private := false
+	back := false
+	noExec := false
 	for at := p; ; at = above(at) {
 		if x := w.places[at]; x != nil {
 			if !x.private || w.Mounts != nil {
@@ -31,10 +34,12 @@ func (w *World) look(p string) view {
 				v.point = at
 			}
 			if x.back && !back {
-				back, noExec = true, x.noExec
+				back = true
+				noExec = x.noExec
 				v.readOnly = v.readOnly || x.readOnly
 			}
-			writable, private = writable || x.writable, private || x.private && !x.readOnly && !back
+			writable = writable || x.writable
+			private = private || x.private && !x.readOnly && !back
 			switch {
 			case x.mount != nil && x.mount.Kind == mounts.Mask:
 				v.mask = x.mount
@@ -132,7 +137,9 @@ func (w *World) hidden(a *Act, p string) (Answer, bool) {
 	if v.mask == nil {
 		return Answer{}, false
 	}
-	is, in, two := p == v.mask.Path, above(p) == v.mask.Path, a.To != ""
+	is := p == v.mask.Path
+	in := above(p) == v.mask.Path
+	two := a.To != ""
 	errno := "EACCES"
 	switch {
 	case is && (two || a.Op == Remove), two && in && w.Override && (a.Op != Link || p == a.To):
@@ -152,7 +159,8 @@ func (w *World) hidden(a *Act, p string) (Answer, bool) {
 // open answers for open(2). A new file needs rights at its directory, an existing one at its
 // own path.
 func (w *World) open(a *Act) Answer {
-	need, regular := opens(a), a.Mode.IsRegular()
+	need := opens(a)
+	regular := a.Mode.IsRegular()
 	switch {
 	case a.Missing && a.Flags&Creat != 0:
 		if ans := w.change(above(a.Path), landlock.FSMakeReg); ans.Verdict == Refused {
@@ -193,7 +201,8 @@ func opens(a *Act) (need uint64) {
 // need answers for rights at a path.
 func (w *World) need(p string, rights uint64) Answer {
 	ans := refused(Landlock, "EACCES", p)
-	if ans.Missing = w.handled & rights &^ w.look(p).rights; ans.Missing == 0 {
+	ans.Missing = w.handled & rights &^ w.look(p).rights
+	if ans.Missing == 0 {
 		return allowed()
 	}
 	return ans

@@ -12,8 +12,11 @@ func (w *World) move(a *Act) Answer {
 			return ans
 		}
 	}
-	from, to := above(a.Path), above(a.To)
-	vf, vt, vp := w.look(from), w.look(to), w.look(a.Path)
+	from := above(a.Path)
+	to := above(a.To)
+	vf := w.look(from)
+	vt := w.look(to)
+	vp := w.look(a.Path)
 	on := vf.point
 	if link {
 		on = vp.point
@@ -29,9 +32,12 @@ func (w *World) move(a *Act) Answer {
 		ans := refused(Mounts, "EXDEV", to)
 		ans.Apart = true
 		if vp.mask != nil || vp.readOnly && !link {
-			ans.At, ans.Mount, ans.Missing = from, vp.why, w.handled&removes(a.Mode)&^vf.rights
+			ans.At = from
+			ans.Mount = vp.why
+			ans.Missing = w.handled & removes(a.Mode) &^ vf.rights
 		} else if vt.readOnly {
-			ans.Mount, ans.Missing = vt.why, w.handled&makes(a.Mode)&^vt.rights
+			ans.Mount = vt.why
+			ans.Missing = w.handled & makes(a.Mode) &^ vt.rights
 		}
 		return ans
 	case a.Missing:
@@ -39,7 +45,8 @@ func (w *World) move(a *Act) Answer {
 	}
 	ans := w.refer(a, from, to, vf, vt)
 	if ans.Verdict == Allowed && !link && a.Path != a.To {
-		if ans = w.busy(a.Path); ans.Verdict == Allowed {
+		ans = w.busy(a.Path)
+		if ans.Verdict == Allowed {
 			ans = w.busy(a.To)
 		}
 	}
@@ -48,7 +55,8 @@ func (w *World) move(a *Act) Answer {
 
 // refer answers as Landlock does.
 func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
-	needFrom, needTo := removes(a.Mode), makes(a.Mode)
+	needFrom := removes(a.Mode)
+	needTo := makes(a.Mode)
 	switch {
 	case a.Op == Link:
 		needFrom = 0
@@ -68,7 +76,8 @@ func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
 	case from == to:
 		return allowed()
 	case refer&^vf.rights != 0:
-		ans.At, ans.Missing = from, refer
+		ans.At = from
+		ans.Missing = refer
 	case refer&^vt.rights != 0:
 		ans.Missing = refer
 	default:

@@ -52,7 +52,8 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 	case len(b) >= 16 && binary.NativeEndian.Uint16(b) == seccomp.AfInet:
 		a, ok = netip.AddrFromSlice(b[4:8])
 	case len(b) >= 28 && binary.NativeEndian.Uint16(b) == seccomp.AfInet6:
-		if a, ok = netip.AddrFromSlice(b[8:24]); binary.NativeEndian.Uint32(b[24:]) != 0 {
+		a, ok = netip.AddrFromSlice(b[8:24])
+		if binary.NativeEndian.Uint32(b[24:]) != 0 {
 			a = a.WithZone("scope")
 		}
 	default:

@@ -127,7 +127,8 @@ func (m *Broker) pin() error {
 // the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
 func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 	forked := func() {
-		if m.hand.forked(); atOnce {
+		m.hand.forked()
+		if atOnce {
 			go func() { _ = m.Serve() }() // returns if no command was started
 		}
 	}
@@ -149,7 +150,8 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 func (m *Broker) Queue() int {
 	fd := -1
 	m.received.Do(func() {
-		if fd, m.failure = m.hand.receive(); m.failure == nil {
+		fd, m.failure = m.hand.receive()
+		if m.failure == nil {
 			m.queue = newQueue(fd)
 		}
 	})
@@ -195,7 +197,8 @@ func (m *Broker) serve() {
 	if m.queue.control == nil {
 		return
 	}
-	if m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK); m.failure != nil {
+	m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
+	if m.failure != nil {
 		m.queue.close()
 		return
 	}
@@ -208,7 +211,8 @@ func (m *Broker) serve() {
 	top := m.session.top
 	m.mu.Unlock()
 	var err error
-	if m.session.pidfd, err = unix.PidfdOpen(top, 0); err != nil { // then no process counts as the session's
+	m.session.pidfd, err = unix.PidfdOpen(top, 0)
+	if err != nil { // then no process counts as the session's
 		m.session.pidfd = -1
 	}
 	m.queue.wakeFast()
@@ -305,7 +309,8 @@ func (m *Broker) next(c *Call) bool {
 			m.finish(fmt.Errorf("receiving a socket call: %w", err))
 		}
 		if got {
-			c.from, c.held = caller{int(c.pid)}, c.held[:0]
+			c.from = caller{int(c.pid)}
+			c.held = c.held[:0]
 			return true
 		}
 		if m.queue.over() {

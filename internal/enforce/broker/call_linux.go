@@ -41,7 +41,8 @@ func (c *Call) answer() {
 	m := c.broker
 	var watcher func(unix.Errno)
 	if m.Watch != nil {
-		if watcher = m.Watch(c); watcher == nil {
+		watcher = m.Watch(c)
+		if watcher == nil {
 			c.close()
 			return
 		}
@@ -136,7 +137,8 @@ func (c *Call) Text(at uint64) (out string) {
 			return ""
 		}
 		text, _, ends := bytes.Cut(b, []byte{0})
-		if out += string(text); ends {
+		out += string(text)
+		if ends {
 			return out
 		}
 		at += uint64(len(b))

@@ -43,7 +43,8 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 	pidfd, err := unix.PidfdOpen(c.tid, pidfdThread)
 	if err != nil {
 		var errno unix.Errno
-		if _, pidfd, errno = openProcess(c.tid); errno != 0 {
+		_, pidfd, errno = openProcess(c.tid)
+		if errno != 0 {
 			return -1, unix.EACCES
 		}
 	}
@@ -128,7 +129,10 @@ func parseStatus(fields map[string][]string) (s status, ok bool) {
 	s = status{process: number("Tgid", 0), uid: number("Uid", 0), suid: number("Uid", 2),
 		pending: set("SigPnd") | set("ShdPnd"), blocked: set("SigBlk"), ignored: set("SigIgn")}
 	who := &s.identity
-	who.uid, who.fsuid, who.gid, who.fsgid = number("Uid", 1), number("Uid", 3), number("Gid", 1), number("Gid", 3)
+	who.uid = number("Uid", 1)
+	who.fsuid = number("Uid", 3)
+	who.gid = number("Gid", 1)
+	who.fsgid = number("Gid", 3)
 	who.capabilities = set("CapEff")
 	for i := range fields["Groups"] {
 		who.groups = append(who.groups, number("Groups", i))
@@ -221,7 +225,8 @@ func setGroups(groups []int) bool {
 
 // setCapabilities sets this thread's effective capabilities, limited to the permitted ones.
 func setCapabilities(effective uint64) bool {
-	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{}
 	if unix.Capget(&head, &data[0]) != nil {
 		return false
 	}

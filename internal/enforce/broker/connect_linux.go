@@ -41,7 +41,8 @@ func (m *Broker) connect(c *Call) answer {
 		return refused(unix.EINVAL)
 	}
 	w := &waiter{Call: c, sock: s, file: -1}
-	if w.addr, errno = c.Memory(c.args[1], length); errno != 0 {
+	w.addr, errno = c.Memory(c.args[1], length)
+	if errno != 0 {
 		return refused(errno)
 	}
 	if a, ok := m.ask(s, w.addr); ok {

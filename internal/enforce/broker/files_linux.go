@@ -91,11 +91,14 @@ func (m *Broker) fits(c *Call, s socket, file int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own, others := false, false
-	mine, this := cookie(s.fd), kernelFile{uint32(st.Ino), device}
+	own := false
+	others := false
+	mine := cookie(s.fd)
+	this := kernelFile{uint32(st.Ino), device}
 	err = boundSockets(s.fd, func(b *boundSocket) {
 		if b.file == this {
-			own, others = own || b.cookie == mine, others || b.cookie != mine
+			own = own || b.cookie == mine
+			others = others || b.cookie != mine
 		}
 	})
 	return err == nil && own && !others, err

@@ -16,7 +16,9 @@ import (
 // end any more.
 func (m *Broker) pair(c *Call) answer {
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
-	kind, protocol, at := uint32(c.args[1]), uint32(c.args[2]), c.args[3]
+	kind := uint32(c.args[1])
+	protocol := uint32(c.args[2])
+	at := c.args[3]
 	switch {
 	case uint32(c.args[0]) != unix.AF_UNIX:
 		return refused(unix.EOPNOTSUPP)

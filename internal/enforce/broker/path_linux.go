@@ -54,7 +54,8 @@ type route struct {
 // route opens the directory that a path of the caller starts from.
 func (c *Call) route(path string) (r route, errno unix.Errno) {
 	r.path = path
-	if r.root, errno = c.open(unix.AT_FDCWD, procfs.Path(c.from.tid, "root"), 0); errno != 0 || strings.HasPrefix(path, "/") {
+	r.root, errno = c.open(unix.AT_FDCWD, procfs.Path(c.from.tid, "root"), 0)
+	if errno != 0 || strings.HasPrefix(path, "/") {
 		r.from = r.root
 		return r, errno
 	}
@@ -71,12 +72,14 @@ func (c *Call) route(path string) (r route, errno unix.Errno) {
 // /proc/self would be this process.
 func (c *Call) walk(r route) (fd int, errno unix.Errno) {
 	if r.from != r.root {
-		if fd, errno = c.open(r.from, r.path, unix.RESOLVE_NO_SYMLINKS); errno != unix.ELOOP {
+		fd, errno = c.open(r.from, r.path, unix.RESOLVE_NO_SYMLINKS)
+		if errno != unix.ELOOP {
 			return fd, errno
 		}
 		r.path = fork.PathOf(r.from) + "/" + r.path
 	}
-	if fd, errno = c.open(r.root, r.path, unix.RESOLVE_IN_ROOT); errno == unix.EXDEV {
+	fd, errno = c.open(r.root, r.path, unix.RESOLVE_IN_ROOT)
+	if errno == unix.EXDEV {
 		errno = unix.EACCES
 	}
 	return fd, errno

@@ -82,7 +82,8 @@ const attempts = 1000
 // patiently repeats a call that fails for lack of a resource that others may free.
 func patiently(call func() unix.Errno) (errno unix.Errno) {
 	for range attempts {
-		switch errno = call(); errno {
+		errno = call()
+		switch errno {
 		case unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN:
 			time.Sleep(time.Millisecond)
 		default:

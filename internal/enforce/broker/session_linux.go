@@ -45,7 +45,8 @@ func descends(pid, top int, parent func(int) (int, bool)) bool {
 		if !ok || up <= 0 || len(chain) > maxDepth {
 			return false
 		}
-		chain, at = append(chain, up), up
+		chain = append(chain, up)
+		at = up
 	}
 	for i := len(chain) - 2; i >= 0; i-- {
 		if up, ok := parent(chain[i]); !ok || up != chain[i+1] {
@@ -59,7 +60,8 @@ func descends(pid, top int, parent func(int) (int, bool)) bool {
 func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 	fd, err := unix.PidfdOpen(tid, 0)
 	if err == unix.EINVAL || err == unix.ENOENT { // not the first thread of its process
-		if tid = ProcessOf(tid); tid <= 0 {
+		tid = ProcessOf(tid)
+		if tid <= 0 {
 			return 0, -1, unix.ESRCH
 		}
 		fd, err = unix.PidfdOpen(tid, 0)

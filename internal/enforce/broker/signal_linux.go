@@ -42,11 +42,14 @@ func (m *Broker) signal(c *Call) answer {
 	case unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO: // the caller chooses what the receiver sees
 		return s.ifSameProcess(arg(0), false)
 	case unix.SYS_TKILL:
-		s.process, s.thread = 0, arg(0)
+		s.process = 0
+		s.thread = arg(0)
 	case unix.SYS_TGKILL:
-		s.thread, s.sig = arg(1), arg(2)
+		s.thread = arg(1)
+		s.sig = arg(2)
 	case unix.SYS_PIDFD_SEND_SIGNAL:
-		if s.flags = c.args[3]; c.args[2] != 0 && s.sig != 0 { // the caller chooses the siginfo_t
+		s.flags = c.args[3]
+		if c.args[2] != 0 && s.sig != 0 { // the caller chooses the siginfo_t
 			return refused(unix.EPERM)
 		}
 	case unix.SYS_FCNTL: // F_SETOWN
@@ -253,9 +256,11 @@ func (s *signalCall) each(group, self int) unix.Errno {
 			if err != nil || pid == self || group != 0 && st.Group != group || seen[id] {
 				continue
 			}
-			seen[id], s.process = true, pid
+			seen[id] = true
+			s.process = pid
 			if s.number() == 0 {
-				quiet, result = 0, 0
+				quiet = 0
+				result = 0
 			}
 		}
 	}

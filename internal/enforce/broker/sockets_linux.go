@@ -29,7 +29,8 @@ func (o *sessionSockets) name(fd int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.named == nil {
-		o.named, o.sweep = make(map[[2]uint32]bool), firstSweep
+		o.named = make(map[[2]uint32]bool)
+		o.sweep = firstSweep
 	}
 	if len(o.named) >= o.sweep {
 		living := make(map[[2]uint32]bool)
@@ -79,7 +80,8 @@ func (m *Broker) listen(c *Call) answer {
 	if !m.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be another process's
 	}
-	own, backlog := socketName(s.fd), int(int32(c.args[1]))
+	own := socketName(s.fd)
+	backlog := int(int32(c.args[1]))
 	if s.domain == unix.AF_UNIX {
 		path, name := unixAddress(own)
 		if name != "" {

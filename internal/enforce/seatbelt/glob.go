@@ -97,9 +97,12 @@ func nameRegex(p []rune) (string, error) {
 // meaning in a class of any dialect. It puts a hyphen at the end.
 func classRegex(ranges []rune) (string, error) {
 	var class strings.Builder
-	open, end := "[", "]"
+	open := "["
+	end := "]"
 	if ranges[0] == '^' {
-		open, end, ranges = "[^/", "]"+followers, ranges[1:]
+		open = "[^/"
+		end = "]" + followers
+		ranges = ranges[1:]
 	}
 	for ; len(ranges) > 0; ranges = ranges[len(`\a-\z`):] {
 		switch lo, hi := ranges[1], ranges[4]; {

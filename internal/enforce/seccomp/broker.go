@@ -71,7 +71,8 @@ func noDatagrams() []clause {
 func pairsApart(rules []rule) []rule {
 	i := slices.IndexFunc(rules, func(r rule) bool { return slices.Contains(r.calls, "socketpair") })
 	pairs := rules[i]
-	rules[i].calls, pairs.calls = []string{"socket"}, []string{"socketpair"}
+	rules[i].calls = []string{"socket"}
+	pairs.calls = []string{"socketpair"}
 	pairs.clauses = slices.Clone(pairs.clauses)
 	for n := range pairs.clauses {
 		if pairs.clauses[n].answer == refuseESOCKTNOSUPPORT {

@@ -48,10 +48,13 @@ type span struct {
 // head writes what comes before the blocks and the answers. It refuses unknown, newer calls and
 // those of x32, which have bit 30 set.
 func (d *dispatch) head(arch uint32) {
-	kill, unknown, allow := d.answer(ActKill), d.answer(RefuseENOSYS), d.answer(ActAllow)
+	kill := d.answer(ActKill)
+	unknown := d.answer(RefuseENOSYS)
+	allow := d.answer(ActAllow)
 	spans := make([]span, 0, 128)
 	for nr, to := range d.to {
-		if to = cmp.Or(to, allow); nr == 0 || to != spans[len(spans)-1].to {
+		to = cmp.Or(to, allow)
+		if nr == 0 || to != spans[len(spans)-1].to {
 			spans = append(spans, span{uint32(nr), to})
 		}
 	}
@@ -77,7 +80,8 @@ func (d *dispatch) search(spans []span) place {
 func (d *dispatch) block(clauses []clause) place {
 	var otherwise uint32 = ActAllow
 	if i := slices.IndexFunc(clauses, func(c clause) bool { return len(c.when) == 0 }); i >= 0 {
-		clauses, otherwise = clauses[:i], clauses[i].answer
+		otherwise = clauses[i].answer
+		clauses = clauses[:i]
 	}
 	at := d.answer(otherwise)
 	for n, c := range slices.Backward(clauses) {

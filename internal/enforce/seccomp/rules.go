@@ -121,10 +121,14 @@ func processRules(broker, pids bool) []rule {
 		return rule{calls: calls, clauses: clauses, when: when, why: why}
 	}
 	const number = "the process number is not 0"
-	when, priority, other := number, "it is not PRIO_PROCESS with process number 0", test{not: true}
+	when := number
+	priority := "it is not PRIO_PROCESS with process number 0"
+	other := test{not: true}
 	if pids {
 		const keeper = 1
-		when, other, schedule = "the process number is the keeper's", test{is: keeper}, RefuseEPERM
+		when = "the process number is the keeper's"
+		other = test{is: keeper}
+		schedule = RefuseEPERM
 		priority = "it is not PRIO_PROCESS, or " + when
 	}
 	scheduled := other
@@ -195,9 +199,11 @@ func openRules(truncate bool) []rule {
 
 		unchecked = "; this kernel's Landlock doesn't check that"
 	)
-	when, why := "the access mode is 3", "it opens devices for ioctl(2)"
+	when := "the access mode is 3"
+	why := "it opens devices for ioctl(2)"
 	if !truncate {
-		when, why = when+", or O_RDONLY with O_TRUNC", why+", or empties a file"
+		when += ", or O_RDONLY with O_TRUNC"
+		why += ", or empties a file"
 	}
 	open := func(flags uint8) []clause {
 		out := []clause{{[]test{{arg: flags, mask: accMode, is: accMode}}, RefuseEACCES}}

@@ -61,15 +61,18 @@ func (l *Log) Start(program string) error {
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	stop, failed := cmd.StdinPipe()
 	var said bytes.Buffer // for instance that only administrators may read the log
-	cmd.Stderr, cmd.WaitDelay = &said, logEnds
+	cmd.Stderr = &said
+	cmd.WaitDelay = logEnds
 	out, err := cmd.StdoutPipe()
-	if err = cmp.Or(failed, err); err == nil {
+	err = cmp.Or(failed, err)
+	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		return err
 	}
-	in, late := bufio.NewReader(out), time.AfterFunc(logBegins, func() { stop.Close() })
+	in := bufio.NewReader(out)
+	late := time.AfterFunc(logBegins, func() { stop.Close() })
 	if _, err := in.ReadBytes('\n'); err != nil || !late.Stop() { // the first line is the predicate
 		stop.Close()
 		_ = cmd.Wait()

@@ -132,9 +132,11 @@ func (l *look) readFile(f *form, rest uint64) bool {
 
 // readTo sets the second path of a call.
 func (l *look) readTo(f *form, rest uint64) bool {
-	fd, at := cwd, 1
+	fd := cwd
+	at := 1
 	if f.fd != cwd {
-		fd, at = 2, 3
+		fd = 2
+		at = 3
 	}
 	raw := l.call.Text(l.args[at])
 	t, ok := l.find(fd, raw, false)
@@ -142,7 +144,9 @@ func (l *look) readTo(f *form, rest uint64) bool {
 		t.path += "/." // the kernel treats the dot as a name in that directory
 	}
 	a := &l.Act
-	a.To, a.ToMode, a.ToExists = t.path, t.mode, t.exists
+	a.To = t.path
+	a.ToMode = t.mode
+	a.ToExists = t.exists
 	if f.op == answer.Rename && rest&unix.RENAME_EXCHANGE != 0 {
 		a.Op = answer.Exchange
 	}
@@ -154,11 +158,14 @@ func (l *look) readTo(f *form, rest uint64) bool {
 
 // readAddress sets the address of a socket.
 func (l *look) readAddress(f *form) bool {
-	a, connect := &l.Act, f.op == answer.Connect
+	a := &l.Act
+	connect := f.op == answer.Connect
 	var name string
-	if name, a.Name, a.Port = l.call.Address(l.args[f.path], l.args[f.rest]); name != "" {
+	name, a.Name, a.Port = l.call.Address(l.args[f.path], l.args[f.rest])
+	if name != "" {
 		t, ok := l.find(cwd, name, connect)
-		a.Path, a.Missing = t.path, !t.exists
+		a.Path = t.path
+		a.Missing = !t.exists
 		return ok && t.exists == connect
 	}
 	// For bind(2), port 0 means any port, and that needs a rule, too. Nothing listens on port
@@ -169,7 +176,8 @@ func (l *look) readAddress(f *form) bool {
 // readProcess sets the process by number or descriptor, or 0 if it is unknown. It returns false
 // for the thread's own process, since threads signal that all the time.
 func (l *look) readProcess(f *form) bool {
-	pid, tid := int(int32(l.args[f.path])), strconv.Itoa(l.Pid)
+	pid := int(int32(l.args[f.path]))
+	tid := strconv.Itoa(l.Pid)
 	if f.fd != cwd {
 		pid = max(0, broker.PidOf(tid, int(int32(l.args[f.fd]))))
 	}
@@ -186,22 +194,27 @@ func (l *look) decide() bool {
 		l.refusedBy(answer.Unseen(a.Path))
 		return true
 	}
-	first, got := l.Act, l.r.world.Decide(&l.Act)
+	first := l.Act
+	got := l.r.world.Decide(&l.Act)
 	loader := first.Op != answer.Exec
 	for depth := 0; got.Verdict == answer.Allowed && !loader && depth < program.Depth; depth++ {
 		var next string
-		if next, loader = l.interpreter(); next == "" {
+		next, loader = l.interpreter()
+		if next == "" {
 			break
 		}
 		t, ok := l.find(cwd, next, true)
 		if !ok || !t.exists {
 			break // ENOENT
 		}
-		l.Act.Path, l.Act.Mode, l.Via = t.path, t.mode, first.Path
+		l.Act.Path = t.path
+		l.Act.Mode = t.mode
+		l.Via = first.Path
 		got = l.r.world.Decide(&l.Act)
 	}
 	if got.Verdict == answer.Allowed {
-		l.Act, l.Via = first, ""
+		l.Act = first
+		l.Via = ""
 		if first.Op == answer.Exec && l.gains() {
 			l.refusedBy(answer.Answer{Verdict: answer.Refused, By: answer.NoNewPrivs, At: l.Act.Path})
 			return true
@@ -280,8 +293,10 @@ func (l *look) lacks() bool {
 // outside reports whether the act would also be refused without a plan, by the modes of files
 // or the owner of a process. This process has the command's user, so access(2) tells.
 func (l *look) outside() bool {
-	a, mode := &l.Act, uint32(unix.W_OK)
-	at, inside := a.Path, a.Missing || a.To != "" || a.Op == answer.Remove // the directory changes
+	a := &l.Act
+	mode := uint32(unix.W_OK)
+	at := a.Path
+	inside := a.Missing || a.To != "" || a.Op == answer.Remove // the directory changes
 	switch a.Op {
 	case answer.Signal, answer.Trace:
 		pid, _ := strconv.Atoi(a.Name)

@@ -65,7 +65,8 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		return target{path: "/", mode: fs.ModeDir, exists: true, steady: true}, true
 	}
 	const most = 200 // names and links, which take this process longer than the command
-	if l.steps++; l.steps > most {
+	l.steps++
+	if l.steps > most {
 		return t, false
 	}
 	in, _ := l.resolve(dir, true)
@@ -73,7 +74,8 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		t.path = path.Join(in.path, base)
 		return t, !in.exists && l.root(t.path) != "" // see unseen
 	}
-	if t.path = path.Join(in.path, base); t.path == "/proc/self" || t.path == "/proc/thread-self" {
+	t.path = path.Join(in.path, base)
+	if t.path == "/proc/self" || t.path == "/proc/thread-self" {
 		t.path = l.proc
 	}
 	root := l.root(t.path)
@@ -82,7 +84,9 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	if unix.Lstat(root+t.path, &st) != nil {
 		return t, true
 	}
-	t.mode, t.exists, t.steady = files.Mode(st.Mode).Type(), true, in.steady && l.r.fixed(in.path, fs.ModeDir)
+	t.mode = files.Mode(st.Mode).Type()
+	t.exists = true
+	t.steady = in.steady && l.r.fixed(in.path, fs.ModeDir)
 	if follow && t.mode == fs.ModeSymlink {
 		to, err := os.Readlink(root + t.path)
 		if err != nil {
@@ -95,7 +99,8 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 			to = in.path + "/" + to
 		}
 		end, ok := l.resolve(to, true)
-		end.own, end.steady = end.own || t.own, end.steady && t.steady
+		end.own = end.own || t.own
+		end.steady = end.steady && t.steady
 		return end, ok
 	}
 	if follow && !t.own && (t.steady || t.mode.IsDir() && t.path == short) {

@@ -59,7 +59,8 @@ func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 // look prepares to look at a call.
 func (r *Recorder) look(c *broker.Call) *look {
 	old, _ := r.threads.LoadOrStore(c.Tid(), new(thread))
-	t, args := old.(*thread), c.Args()
+	t := old.(*thread)
+	args := c.Args()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.Seen++
@@ -96,7 +97,9 @@ func (l *look) refusedCall(errno unix.Errno) {
 // refusedBy sets the plan's answer and the program that is refused. After the call the process
 // may run another program.
 func (l *look) refusedBy(got answer.Answer) {
-	l.Answer, l.Errno, l.Process = got, got.Errno, broker.ProcessOf(l.Pid)
+	l.Answer = got
+	l.Errno = got.Errno
+	l.Process = broker.ProcessOf(l.Pid)
 	comm, _ := os.ReadFile(process(l.Process) + "/comm")
 	l.Program = strings.TrimSuffix(string(comm), "\n")
 }
@@ -128,7 +131,8 @@ func (l *look) confirm() {
 	for ws, stopped := await(l.Pid); stopped; ws, stopped = await(l.Pid) {
 		if errno := returned(l.Pid); errno < restarted && !l.Proved {
 			l.thread.tries.Store(0)
-			if l.Proved = true; l.isRefusal(errno) {
+			l.Proved = true
+			if l.isRefusal(errno) {
 				l.r.add(l.Refusal, 0)
 			}
 		}
@@ -176,7 +180,8 @@ func (l *look) isRefusal(errno unix.Errno) bool {
 	if l.Answer.Verdict == answer.Undecided { // a file of another process
 		own := l.Act
 		own.Inside = true
-		if l.Answer = l.r.world.Decide(&own); l.Answer.Errno != l.Errno {
+		l.Answer = l.r.world.Decide(&own)
+		if l.Answer.Errno != l.Errno {
 			l.Act.Op = answer.Trace
 			l.Answer = answer.Answer{Verdict: answer.Refused, By: answer.Landlock, Errno: l.Errno}
 		}

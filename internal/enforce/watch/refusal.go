@@ -107,7 +107,12 @@ func (r *refusals) add(x Refusal, more int) {
 	defer r.mu.Unlock()
 	r.all.Seen += more
 	kind := x
-	kind.Proved, kind.Pid, kind.Process, kind.Count, kind.thread, kind.made = false, 0, 0, 0, nil, 0
+	kind.Proved = false
+	kind.Pid = 0
+	kind.Process = 0
+	kind.Count = 0
+	kind.thread = nil
+	kind.made = 0
 	if x.Ordinary {
 		r.fail(x)
 		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // one entry for all, so that they use up no space
@@ -116,7 +121,9 @@ func (r *refusals) add(x Refusal, more int) {
 	switch {
 	case known:
 		e := &r.all.Refusals[i]
-		x.Count, x.Proved, x.Pid = x.Count+e.Count, x.Proved && e.Proved, e.Pid
+		x.Count += e.Count
+		x.Proved = x.Proved && e.Proved
+		x.Pid = e.Pid
 	case len(r.index) == maxRefusals:
 		r.all.More = true
 		return
@@ -125,7 +132,8 @@ func (r *refusals) add(x Refusal, more int) {
 			r.index = make(map[Refusal]int)
 		}
 		i = len(r.index)
-		r.index[kind], r.all.Refusals = i, append(r.all.Refusals, x)
+		r.index[kind] = i
+		r.all.Refusals = append(r.all.Refusals, x)
 	}
 	x.When = float64(r.all.Seen)
 	r.all.Refusals[i] = x
@@ -136,7 +144,8 @@ func (r *refusals) Report() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.all
-	out.Refusals, out.Proved = slices.Clone(out.Refusals), true
+	out.Refusals = slices.Clone(out.Refusals)
+	out.Proved = true
 	for i := range out.Refusals {
 		r.end(&out.Refusals[i])
 		out.Proved = out.Proved && out.Refusals[i].Proved

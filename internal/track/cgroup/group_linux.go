@@ -50,7 +50,8 @@ func Parent(l Limits) (string, error) {
 	for _, d := range dirs {
 		g, err := Make(d, fmt.Sprintf("zsbx-probe-%x", rand.Uint64()))
 		if err == nil {
-			if err = errors.Join(g.Limit(l), g.Remove()); err == nil {
+			err = errors.Join(g.Limit(l), g.Remove())
+			if err == nil {
 				return d, nil
 			}
 		}
@@ -60,7 +61,8 @@ func Parent(l Limits) (string, error) {
 }
 
 func Make(dir, name string) (*Group, error) {
-	procs, path := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, name)
+	procs := filepath.Join(dir, "cgroup.procs")
+	path := filepath.Join(dir, name)
 	if err := unix.Faccessat(unix.AT_FDCWD, procs, unix.W_OK, unix.AT_EACCESS); err != nil {
 		return nil, &os.PathError{Op: "write", Path: procs, Err: err}
 	}

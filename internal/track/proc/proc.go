@@ -51,7 +51,8 @@ const MaxBytes = 4 << 10
 func CutArgs(argv []string) []string {
 	left := MaxBytes
 	for i, a := range argv {
-		if left -= len(a) + 1; left < 0 {
+		left -= len(a) + 1
+		if left < 0 {
 			return append(argv[:i:i], a[:max(0, len(a)+1+left)])
 		}
 	}

@@ -15,7 +15,8 @@ func Here() (m Machine, err error) {
 		return m, fmt.Errorf("uname: %w", err)
 	}
 	m.Host = unix.ByteSliceToString(u.Nodename[:])
-	if m.Boot, err = unix.Sysctl("kern.bootsessionuuid"); err != nil {
+	m.Boot, err = unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
 		return m, fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
 	}
 	m.Self, err = Identify(os.Getpid())

@@ -70,11 +70,14 @@ var (
 // two clean scans in a row that left nothing, else ErrUnproved, ErrReference, ErrInside or the
 // context's error.
 func (h *Search) Run(ctx context.Context) error {
-	h.known, h.kills, h.scans = map[proc.ID]Match{}, map[proc.ID]int{}, 0
+	h.known = map[proc.ID]Match{}
+	h.kills = map[proc.ID]int{}
+	h.scans = 0
 	h.end = h.Table.Now().Add(cmp.Or(h.Limit, 10*time.Second))
 	var last error // why the last scan was not clean, or nil
 	for clean := 0; clean < 2; h.Table.Sleep(5 * time.Millisecond) {
-		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() {
+		last = cmp.Or(ctx.Err(), last)
+		if ctx.Err() != nil || h.scans > 0 && h.late() {
 			return h.unproved(last)
 		}
 		dirty, err := h.scan()
@@ -82,7 +85,9 @@ func (h *Search) Run(ctx context.Context) error {
 			return err
 		}
 		h.scans++
-		if clean, last = clean+1, err; dirty || err != nil {
+		clean += 1
+		last = err
+		if dirty || err != nil {
 			clean = 0
 		}
 	}
@@ -123,7 +128,8 @@ func (h *Search) scan() (dirty bool, _ error) {
 		case m == Member:
 			return true, fmt.Errorf("%w: process %d", ErrReference, pid)
 		case m == Unclear && pid == h.Self:
-			err, dirty = errors.New("the probe gives no answer about this very process"), true
+			err = errors.New("the probe gives no answer about this very process")
+			dirty = true
 		}
 	}
 	slices.SortFunc(rows, func(a, b proc.Process) int {
@@ -195,7 +201,8 @@ func (h *Search) kill(r proc.Process) bool {
 			_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
 			return true
 		}
-		if err = h.Table.Signal(r.Pid, syscall.SIGKILL); err == nil {
+		err = h.Table.Signal(r.Pid, syscall.SIGKILL)
+		if err == nil {
 			h.kills[r.ID]++
 			return true
 		}

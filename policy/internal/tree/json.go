@@ -37,7 +37,8 @@ func (b *builder) jsonValue(v *hujson.Value, depth int) *Node {
 	}
 	switch t := v.Value.(type) {
 	case hujson.Literal:
-		if n.Text = t.String(); n.Kind == Integer && strings.ContainsAny(n.Text, ".eE") {
+		n.Text = t.String()
+		if n.Kind == Integer && strings.ContainsAny(n.Text, ".eE") {
 			n.Kind = Other
 		}
 	case *hujson.Array:
@@ -47,7 +48,8 @@ func (b *builder) jsonValue(v *hujson.Value, depth int) *Node {
 	case *hujson.Object:
 		for i := range t.Members {
 			m := &t.Members[i]
-			key, val := m.Name.Value.(hujson.Literal).String(), b.jsonValue(&m.Value, depth+1)
+			key := m.Name.Value.(hujson.Literal).String()
+			val := b.jsonValue(&m.Value, depth+1)
 			if n.Get(key) != nil {
 				b.fail(m.Name.StartOffset, Duplicate, "key %s is already defined", key)
 			} else {

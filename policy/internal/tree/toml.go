@@ -23,7 +23,8 @@ func (b *builder) toml() *Node {
 		case unstable.ArrayTable:
 			list := b.named(root, e)
 			current = &Node{Kind: Table, Off: list.Off}
-			list.Kind, list.Items = Array, append(list.Items, current)
+			list.Kind = Array
+			list.Items = append(list.Items, current)
 		case unstable.KeyValue:
 			b.keyValue(current, e, 0)
 		}
@@ -48,7 +49,8 @@ func (b *builder) check() {
 	if err == nil {
 		return
 	}
-	off, kind := 0, Syntax
+	off := 0
+	kind := Syntax
 	if de := (*toml.DecodeError)(nil); errors.As(err, &de) {
 		row, column := de.Position()
 		for range row - 1 {
@@ -69,7 +71,8 @@ func (b *builder) named(n *Node, e *unstable.Node) *Node {
 		if n.Kind == Array && len(n.Items) > 0 {
 			n = n.Items[len(n.Items)-1]
 		}
-		name, off := string(k.Node().Data), int(k.Node().Raw.Offset)
+		name := string(k.Node().Data)
+		off := int(k.Node().Raw.Offset)
 		if n.Get(name) == nil {
 			n.Add(name, off, &Node{Kind: Table, Off: off})
 		}
@@ -96,11 +99,14 @@ func (b *builder) value(v *unstable.Node, off, depth int) *Node {
 	}
 	switch v.Kind {
 	case unstable.String:
-		n.Kind, n.Text = String, string(v.Data)
+		n.Kind = String
+		n.Text = string(v.Data)
 	case unstable.Integer:
-		n.Kind, n.Text = Integer, string(v.Data)
+		n.Kind = Integer
+		n.Text = string(v.Data)
 	case unstable.Bool:
-		n.Kind, n.Text = Bool, string(v.Data)
+		n.Kind = Bool
+		n.Text = string(v.Data)
 	case unstable.Array:
 		n.Kind = Array
 		for it := v.Children(); it.Next(); {

@@ -116,10 +116,12 @@ func (l *Places) At(off int) (int, int) {
 	}
 	between := l.data[l.off:off]
 	if end := bytes.LastIndexByte(between, '\n'); end >= 0 {
-		l.line, l.column = l.line+bytes.Count(between, []byte{'\n'}), 1
+		l.line += bytes.Count(between, []byte{'\n'})
+		l.column = 1
 		between = between[end+1:]
 	}
-	l.off, l.column = off, l.column+utf8.RuneCount(between)
+	l.column += utf8.RuneCount(between)
+	l.off = off
 	return l.line, l.column
 }
 
