@@ -22,8 +22,11 @@ const sourceSign = "--sign"
 // if the user's git configuration does not say that commits are signed, or if no agent runs. The
 // repository's own is a stranger's: it must not decide which agent is opened.
 func Sign(h *Host) (*Policy, error) {
-	s := signing{host: h, from: Origin{Source: sourceSign}, set: map[string]string{}}
+	s := signing{host: h, from: Origin{Source: sourceSign}, set: map[string]string{}, maybe: map[string]maybe{}}
 	s.configuration()
+	if err := s.undecided(); err != nil {
+		return nil, err
+	}
 	if s.set["commit.gpgsign"] != "true" && s.set["tag.gpgsign"] != "true" && s.set["user.signingkey"] == "" {
 		return nil, s.fail("git config --global commit.gpgsign true", "your git configuration, without the repository's, does not say that commits are signed")
 	}
@@ -38,7 +41,13 @@ type signing struct {
 	host *Host
 	from Origin
 	set  map[string]string // settings of git, in lower case; the last one counts
+
+	// maybe has settings in files that count only under a condition that is not known, and which
+	// it is, by their names. A setting that certainly comes later takes it out.
+	maybe map[string]maybe
 }
+
+type maybe struct{ value, file, condition string }
 
 func (s *signing) fail(hint, format string, args ...any) error {
 	return &Error{Origin: s.from, Code: CodeRefused, Msg: fmt.Sprintf(format, args...), Hint: hint}
@@ -55,12 +64,13 @@ func (s *signing) configuration() {
 	repo, _ := h.findRepository(path.Clean(h.Dir)) // for conditions
 	const deepest = 5
 	for _, file := range files {
-		s.read(file, repo.gitDir, deepest)
+		s.read(file, repo.gitDir, "", deepest)
 	}
 }
 
-// read reads one file and those that it includes, at most depth levels deep.
-func (s *signing) read(file, gitDir string, depth int) {
+// read reads one file and those that it includes, at most depth levels deep. doubt is a condition
+// that is not known, under which the file counts, or "".
+func (s *signing) read(file, gitDir, doubt string, depth int) {
 	if file == "" || depth == 0 || s.host.ReadFile == nil {
 		return
 	}
@@ -71,29 +81,85 @@ func (s *signing) read(file, gitDir string, depth int) {
 	settings, _ := gitconfig.Read(string(text))
 	for i := range settings {
 		line := &settings[i]
-		if line.Includes() && s.applies(line, gitDir) {
-			s.read(s.home(line.Value, path.Dir(file)), gitDir, depth-1)
+		if line.Includes() {
+			condition := strings.Trim(line.Sub, `. "`)
+			holds, known := s.applies(line.Section, condition, path.Dir(file), gitDir)
+			if holds || !known {
+				under := doubt
+				if !known {
+					under = condition
+				}
+				s.read(s.home(line.Value, path.Dir(file)), gitDir, under, depth-1)
+			}
 		}
 		value := line.Value
 		if line.Key == "gpgsign" && (value == "" || value == "yes" || value == "on" || value == "1") {
 			value = "true"
 		}
-		s.set[line.Section+"."+line.Key] = value
+		name := line.Section + "." + line.Key
+		if doubt != "" {
+			s.maybe[name] = maybe{value, file, doubt}
+			continue
+		}
+		s.set[name] = value
+		delete(s.maybe, name)
 	}
 }
 
-// applies reports whether an include counts here. Of conditions only a directory that holds the
-// repository is known.
-func (s *signing) applies(line *gitconfig.Setting, gitDir string) bool {
-	if line.Section == "include" {
-		return true
+// undecided returns an error if it is not known how commits are signed.
+func (s *signing) undecided() error {
+	for _, name := range []string{"commit.gpgsign", "tag.gpgsign", "gpg.format", "user.signingkey"} {
+		m, differs := s.maybe[name]
+		if differs && m.value != s.set[name] {
+			return s.fail("git config --show-origin --get "+name,
+				"it is not known which %s counts, since %s sets it if %q holds, which zsbx can't tell", name, m.file, m.condition)
+		}
 	}
-	condition := strings.Trim(line.Sub, `. "`)
-	dir, ok := strings.CutPrefix(condition, "gitdir:")
-	if !ok || !strings.HasSuffix(dir, "/") {
-		return false
+	return nil
+}
+
+// applies reports whether an include in a file of dir counts here, and whether that is known. Of
+// conditions only gitdir without wildcards is understood.
+func (s *signing) applies(section, condition, dir, gitDir string) (holds, known bool) {
+	if section == "include" {
+		return true, true
 	}
-	return gitDir != "" && Within(gitDir, s.host.Follow(s.home(dir, "/")).Path)
+	kind, pattern, _ := strings.Cut(condition, ":")
+	switch kind {
+	case "gitdir", "gitdir/i":
+	case "onbranch", "hasconfig":
+		return false, false
+	default:
+		return false, true // git ignores what it does not know, too
+	}
+	if gitDir == "" {
+		return false, true
+	}
+	if strings.ContainsAny(pattern, `*?[\`) {
+		return false, false
+	}
+	below := strings.HasSuffix(pattern, "/")
+	anywhere := !path.IsAbs(pattern) && !strings.HasPrefix(pattern, "~/") && !strings.HasPrefix(pattern, "./")
+	places := []string{"/" + strings.TrimSuffix(pattern, "/")}
+	if !anywhere {
+		place := s.home(pattern, dir)
+		places = []string{strings.TrimSuffix(place, "/"), strings.TrimSuffix(s.host.Follow(place).Path, "/")}
+	}
+	for _, here := range []string{gitDir, s.host.Follow(gitDir).Path} {
+		for _, at := range places {
+			if kind == "gitdir/i" {
+				here, at = strings.ToLower(here), strings.ToLower(at)
+			}
+			switch {
+			case anywhere && below && strings.Contains(here, at+"/"),
+				anywhere && !below && strings.HasSuffix(here, at),
+				!anywhere && below && strings.HasPrefix(here, at+"/"),
+				!anywhere && !below && here == at:
+				return true, true
+			}
+		}
+	}
+	return false, true
 }
 
 // home returns a path of git's configuration, which may begin with "~/" or be relative to dir.
@@ -123,7 +189,7 @@ func (s *signing) ssh() (*Policy, error) {
 	if !strings.HasSuffix(file, ".pub") {
 		file += ".pub"
 	}
-	if why := s.notPublic(file); why != "" {
+	if why := s.host.notPublic(file); why != "" {
 		return nil, s.fail("git config user.signingkey", "user.signingkey: %s %s", file, why)
 	}
 	p.FS.Rules = []Rule{{Path: literal(file), Access: Read, Origin: s.from}}
@@ -131,8 +197,8 @@ func (s *signing) ssh() (*Policy, error) {
 }
 
 // notPublic returns why a file is no public key of SSH, or "".
-func (s *signing) notPublic(file string) string {
-	text, err := s.host.ReadFile(file)
+func (h *Host) notPublic(file string) string {
+	text, err := h.ReadFile(file)
 	if err != nil {
 		return "can't be read"
 	}
@@ -192,12 +258,27 @@ func (s *signing) isSocket(file string) bool {
 }
 
 // signing refuses --sign where a wider rule makes what it opens writable: GnuPG's settings there
-// name programs that run outside.
+// name programs that run outside. It looks at a public key again, now at the very file that is
+// opened, by its inode: its name may have led to another one before.
 func (rs *resolver) signing() {
 	for i := range rs.r.Paths {
 		p := &rs.r.Paths[i]
-		if p.Rule.Origin.Source == sourceSign && rs.userAccess(p.Path)&Write != 0 {
+		if p.Rule.Origin.Source != sourceSign {
+			continue
+		}
+		if rs.userAccess(p.Path)&Write != 0 {
 			rs.fail(p.Rule.Origin, CodeContradiction, "", fmt.Sprintf("%s would be writable by a wider rule: name the project instead", p.Path))
+			continue
+		}
+		if !p.Mode.IsRegular() {
+			continue
+		}
+		why := rs.host.notPublic(p.Path)
+		if at := rs.host.Look(p.Path); at.Presence != Present || at.Stat.ID != p.ID {
+			why = "has just been replaced"
+		}
+		if why != "" {
+			rs.fail(p.Rule.Origin, CodeRefused, "", p.Path+" "+why)
 		}
 	}
 }
