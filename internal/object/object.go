@@ -89,7 +89,14 @@ func fields(b []byte, v reflect.Value) []byte {
 
 func quote(b []byte, s string) []byte {
 	b = append(b, '"')
+	plain := 0 // where the bytes begin that are copied as they are
 	for i, r := range s {
+		if r >= ' ' && r < unicode.MaxASCII && r != '"' && r != '\\' {
+			continue
+		}
+		b = append(b, s[plain:i]...)
+		_, size := utf8.DecodeRuneInString(s[i:])
+		plain = i + size
 		switch {
 		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
 			b = fmt.Appendf(b, `\udc%02x`, s[i])
@@ -107,7 +114,7 @@ func quote(b []byte, s string) []byte {
 			b = utf8.AppendRune(b, r)
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[plain:]...), '"')
 }
 
 // Hidden reports whether r is a control character, or can make a text look like another
