@@ -34,6 +34,8 @@ type Name struct {
 	Literal bool   // no wildcards: only Text is matched
 	Text    string // unescaped; "" if there are wildcards
 	Pattern string // as path.Match has it, each class as ranges of escaped characters: [^\a-\z\_-\_]
+
+	ending string // what a name must end in, for "*" and characters; "" for other patterns
 }
 
 // Parse reads a pattern. It must be absolute and without ".", ".." or
@@ -119,6 +121,9 @@ func ParseName(s string) (Name, error) {
 		}
 	}
 	if !n.Literal {
+		if n.Pattern == "*"+QuoteMeta(n.Text) {
+			n.ending = n.Text
+		}
 		n.Text = ""
 	}
 	return n, nil
@@ -208,8 +213,11 @@ func (g Glob) MayMatchBelow(dir string) bool {
 
 // match reports whether the segment describes the whole name.
 func (seg *Name) match(name string) bool {
-	if seg.Literal {
+	switch {
+	case seg.Literal:
 		return seg.Text == name
+	case seg.ending != "": // path.Match takes ten times as long
+		return strings.HasSuffix(name, seg.ending)
 	}
 	ok, err := path.Match(seg.Pattern, name)
 	return ok && err == nil
