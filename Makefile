@@ -23,10 +23,11 @@ race: # the race detector, except for tests that it makes too slow, and those th
 faults: # makes system calls of zsbx fail, one at a time, and sends signals: some 20 minutes
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 2h ./scripts/faults -run TestEverything -v -everything -rounds 400
 
-lint: # formatting and vet, for both systems
+lint: # formatting, vet for both systems, and lines that say more than one thing
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	GOOS=linux $(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
+	$(GO) run ./scripts/plain
 
 cross: # compiles everything for every system and machine, tests included
 	./scripts/cross.sh
