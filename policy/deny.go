@@ -90,10 +90,13 @@ func (rs *resolver) deny(d Named) (DenyPath, error) {
 	pl, err := rs.w.spelled(abs)
 	if errors.Is(err, fs.ErrPermission) {
 		// The command can't look there either: deny the path as it is written.
-		pl, err = place{path: abs}, nil
+		pl.path, err = abs, nil
 	}
 	if err != nil {
 		return DenyPath{}, fmt.Errorf("%s: %w", d.Value, err)
+	}
+	if pl.unread != "" { // the name may be spelled in another way, so the whole directory is denied
+		pl.path, rest = pl.unread, ""
 	}
 	out := DenyPath{Pattern: pl.path, Deny: d, Glob: rest != ""}
 	if out.Glob {

@@ -3,6 +3,7 @@ package policy
 import (
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -66,6 +67,50 @@ func TestResolveDeny(t *testing.T) {
 		p := &Policy{FS: FS{Deny: []Named{{Value: bad}}}}
 		if r, err := p.Resolve(h); err == nil {
 			t.Errorf("%q is %+v", bad, r.Deny)
+		}
+	}
+}
+
+// TestResolveCaseUnread checks that if case does not matter, and it is not known how a name in a
+// directory is spelled, the whole directory is denied. A rule for the name stays as it is written.
+func TestResolveCaseUnread(t *testing.T) {
+	for _, unread := range []error{nil, syscall.EACCES, syscall.EPERM, syscall.EIO} {
+		h := tableHost(map[string]string{"/Users/me/shut/key": "file"})
+		h.OS, h.Home = "macos", "/Users/me"
+		exact := h.Lstat
+		h.Lstat = func(p string) (Stat, error) { return exact(strings.Replace(p, "KEY", "key", 1)) }
+		h.ReadDir = func(dir string, n int) ([]fs.DirEntry, error) {
+			names := map[string]string{"/": "Users", "/Users": "me", "/Users/me": "shut", "/Users/me/shut": "key"}
+			if dir == "/Users/me/shut" && unread != nil {
+				return nil, unread
+			}
+			return []fs.DirEntry{entryName(names[dir])}, nil
+		}
+		p := rules(Read, "~/shut/KEY")
+		p.FS.Deny = []Named{{Value: "~/shut/KEY"}, {Value: "~/shut/KEY/*"}}
+		want, rule := "/Users/me/shut", "/Users/me/shut/KEY"
+		if unread == nil {
+			want, rule = "/Users/me/shut/key", "/Users/me/shut/key"
+		}
+		r := mustResolve(t, p, h)
+		if !strings.HasPrefix(r.Deny[0].Pattern, want) || r.Allowed("/Users/me/shut/key", Read).Allowed {
+			t.Errorf("%v: denied %+v", unread, r.Deny)
+		}
+		h.Lstat = func(p string) (Stat, error) {
+			if p == "/Users/me/shut/KEY" && unread != nil {
+				return Stat{}, syscall.EACCES
+			}
+			return exact(p)
+		}
+		closed := mustResolve(t, &Policy{FS: FS{Deny: p.FS.Deny}}, h)
+		if unread != nil && closed.Deny[0].Pattern != want {
+			t.Errorf("not searched: %+v", closed.Deny)
+		}
+		if unread != nil && (r.Deny[0].Pattern != want || r.Deny[1].Pattern != want || r.Deny[1].Glob) {
+			t.Errorf("%v: denied %+v", unread, r.Deny)
+		}
+		if r.Paths[0].Path != rule {
+			t.Errorf("%v: the rule is for %s", unread, r.Paths[0].Path)
 		}
 	}
 }

@@ -24,6 +24,10 @@ type place struct {
 	gone  string   // "does not exist" or the like; "" if there is something
 	at    string   // the part of the path that gone is about
 	links []string // the symbolic links that were followed, each in a canonical directory
+
+	// unread is the first directory on the way that can't be listed, if the spelling of names
+	// was asked for: that of the rest of the path is not known.
+	unread string
 }
 
 // walker resolves symbolic links through a Host, as path_resolution(7) describes. It looks
@@ -37,8 +41,8 @@ type walker struct {
 	// exact asks for names as the file system spells them. macOS finds ".ssh" as
 	// ".SSH", but a rule for the latter matches nothing.
 	exact bool
-	names map[string][]fs.DirEntry // of directories, for exact
-	folds map[string]bool          // by directory: whether the case of names is ignored in it or above it
+	names map[string]*dirNames // of directories, for exact
+	folds map[string]bool      // by directory: whether the case of names is ignored in it or above it
 }
 
 // seen is what was found at a path.
@@ -47,10 +51,17 @@ type seen struct {
 	gone   bool
 	target string // of a symbolic link
 	exact  string // the path as the file system spells it; "" if that was not asked for
+	unread bool   // the directory can't be listed, so exact is as the path was written
+}
+
+// dirNames is the listing of a directory.
+type dirNames struct {
+	entries []fs.DirEntry
+	unread  bool
 }
 
 func newWalker(h *Host, size int) *walker {
-	return &walker{host: h, seen: make(map[string]seen, size), names: map[string][]fs.DirEntry{}, folds: map[string]bool{}}
+	return &walker{host: h, seen: make(map[string]seen, size), names: map[string]*dirNames{}, folds: map[string]bool{}}
 }
 
 // walk resolves an absolute path. If it does not exist, the longest part that does is
@@ -85,10 +96,16 @@ func (w *walker) walk(p string) (place, error) {
 		}
 		s, err := w.look(at.path, full)
 		if err != nil {
-			return place{path: path.Join(full, rest), links: at.links}, err
+			if w.exact && at.unread == "" {
+				at.unread = at.path
+			}
+			return place{path: path.Join(full, rest), links: at.links, unread: at.unread}, err
 		}
 		if plain && rest == "" && !w.exact {
 			w.dir = full[:len(full)-len(name)]
+		}
+		if s.unread && at.unread == "" {
+			at.unread = at.path
 		}
 		at.path, at.stat = full, s.stat
 		if w.exact && s.exact != "" {
@@ -131,7 +148,8 @@ func (w *walker) look(dir, full string) (seen, error) {
 		}
 	}
 	if w.exact && s.exact == "" && !s.gone {
-		s.exact, known = w.spelling(dir, full, s.stat), false
+		s.exact, s.unread = w.spelling(dir, full, s.stat)
+		known = false
 	}
 	var err error
 	if !known && !s.gone && s.stat.Mode&fs.ModeSymlink != 0 {
@@ -180,14 +198,15 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 
 // spelling returns the path of a file with its last name as the directory has it. If the
 // directory can't be read, the path stays as it is.
-func (w *walker) spelling(dir, full string, st Stat) string {
+func (w *walker) spelling(dir, full string, st Stat) (exact string, unread bool) {
 	if len(full) < len(dir) { // ".."
-		return full
+		return full, false
 	}
-	entries, ok := w.names[dir]
-	if !ok {
-		entries, _ = w.host.Entries(dir, -1)
-		w.names[dir] = entries
+	in := w.names[dir]
+	if in == nil {
+		entries, err := w.host.Entries(dir, -1)
+		in = &dirNames{entries, err != nil && !Missing(err)}
+		w.names[dir] = in
 	}
 	name := path.Base(full)
 	for _, same := range []func(string) bool{
@@ -198,11 +217,11 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 			return other.Presence == Present && other.Stat.ID == st.ID
 		},
 	} {
-		if at := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return same(e.Name()) }); at >= 0 {
-			return path.Join(dir, entries[at].Name())
+		if at := slices.IndexFunc(in.entries, func(e fs.DirEntry) bool { return same(e.Name()) }); at >= 0 {
+			return path.Join(dir, in.entries[at].Name()), false
 		}
 	}
-	return full
+	return full, in.unread
 }
 
 // spelled is walk with each name as its directory has it, also behind links.
