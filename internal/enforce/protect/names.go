@@ -10,7 +10,7 @@ import (
 // commits. A directory is protected with all that is in it. The last part of a name may have
 // one "*", which stands for any characters.
 type projectGroup struct {
-	what  string // as in docs/security.md
+	what  string // as in docs/protected.md
 	why   string
 	names []string
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestProtectedNamesDocs checks that docs/security.md has each protected name of a project, and
+// TestProtectedNamesDocs checks that docs/protected.md has each protected name of a project, and
 // that the code says why.
 func TestProtectedNamesDocs(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/security.md")
+	data, err := os.ReadFile("../../../docs/protected.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestProtectedNamesDocs(t *testing.T) {
 	for _, g := range projectGroups {
 		row := "| " + g.what + " | `" + strings.Join(g.names, "`, `") + "` |\n"
 		if g.why == "" || !strings.Contains(string(data), row) {
-			t.Errorf("docs/security.md lacks\n%s", row)
+			t.Errorf("docs/protected.md lacks\n%s", row)
 		}
 		for _, n := range g.names {
 			if seen[n] {
@@ -27,6 +27,6 @@ func TestProtectedNamesDocs(t *testing.T) {
 		}
 	}
 	if row := "`" + strings.Join(reportedNames, "`, `") + "`."; !strings.Contains(strings.ReplaceAll(string(data), "\n", " "), row) {
-		t.Errorf("docs/security.md lacks %s", row)
+		t.Errorf("docs/protected.md lacks %s", row)
 	}
 }
