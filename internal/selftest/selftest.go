@@ -67,7 +67,9 @@ func newScene() (*scene, error) {
 	if s.dir, err = filepath.EvalSymlinks(made); err != nil {
 		return s, err
 	}
-	for _, name := range strings.Fields("file prog* socket= empty/ in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config shut/ shut/.hg/") {
+	for _, name := range strings.Fields("file prog* socket= empty/ in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config " +
+		"shut/ shut/.hg/ shut/.git/ shut/.git/config shut/.git/hooks/ " +
+		"far/ far/git/ far/git/HEAD far/git/objects/ far/git/config far/tree/") {
 		path := s.dir + "/" + strings.TrimRight(name, "/*=")
 		switch name[len(name)-1] {
 		case '/':

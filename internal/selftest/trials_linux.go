@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -73,6 +74,15 @@ func (s *linuxScene) trySockets(open *enforce.Plan) error {
 	const promise = "no connection to sockets of programs outside, by "
 	by := s.caps.SocketsBy()
 	s.try(enforce.GapUnixSockets, promise+"path", by, open, connectUnix("a path", s.dir+"/socket")...)
+	link, other := s.dir+"/in/link", s.dir+"/in/other"
+	if err := errors.Join(os.Symlink("../socket", link), os.Link(s.dir+"/socket", other)); err != nil {
+		return err
+	}
+	s.try(enforce.GapUnixSockets, promise+"path: through a link", by, open, connectUnix("a link", link)...)
+	s.try(enforce.GapUnixSockets, promise+"path: by another name", by, open, connectUnix("a hard link", other)...)
+	if open.Mediation.Mediates() { // else Landlock checks the addresses of datagrams
+		s.try(enforce.GapUnixSockets, promise+"path: datagrams", "seccomp", open, socket("socket(2) Unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM))
+	}
 	s.try(enforce.GapAbstractSockets, promise+"abstract name", by, open, connectUnix("an abstract name", abstract)...)
 	return nil
 }
@@ -160,27 +170,51 @@ func (s *linuxScene) tryMounts() error {
 	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan, opening(s.dir+"/in/.git/config", unix.O_WRONLY))
 	s.try(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
+	if err := s.tryFar(&host); err != nil {
+		return err
+	}
 	return s.tryShut(&host)
 }
 
-// tryShut gives a directory that may have protected files, but can't be listed, the mode that it
-// has already. Root can list every directory.
-func (s *linuxScene) tryShut(host *policy.Host) error {
-	const mode = 0o311
-	r, shut := s.policy, s.dir+"/shut"
-	if err := os.Chmod(shut+"/.hg", mode); err != nil {
+// in returns the plan for a writable directory.
+func (s *linuxScene) in(dir string, host *policy.Host) *enforce.Plan {
+	r, tree := s.policy, s.policy.Paths[0]
+	there := host.Look(dir)
+	tree.Path = dir
+	tree.Rule.Path = dir
+	tree.ID = there.Stat.ID
+	r.Paths = []policy.Path{tree}
+	return enforce.NewPlan(&r, s.caps, host, enforce.Options{})
+}
+
+// tryFar writes to the configuration of a repository to which a .git leads that is a link.
+func (s *linuxScene) tryFar(host *policy.Host) error {
+	if err := os.Symlink("../git", s.dir+"/far/tree/.git"); err != nil {
 		return err
 	}
-	if policy.List(host, shut+"/.hg").Unread == nil {
+	s.try(enforce.GapProtect, "no change of git's configuration where a .git leads elsewhere", "mounts", s.in(s.dir+"/far", host),
+		opening(s.dir+"/far/git/config", unix.O_WRONLY))
+	return nil
+}
+
+// tryShut gives directories that may have protected files, but can't be listed, the mode that they
+// have already. Root can list every directory.
+func (s *linuxScene) tryShut(host *policy.Host) error {
+	const mode = 0o311
+	hg, hooks := s.dir+"/shut/.hg", s.dir+"/shut/.git/hooks"
+	if err := errors.Join(os.Chmod(hg, mode), os.Chmod(hooks, mode)); err != nil {
+		return err
+	}
+	if policy.List(host, hg).Unread == nil {
 		return nil
 	}
-	tree := r.Paths[0]
-	there := host.Look(shut)
-	tree.Path, tree.Rule.Path, tree.ID = shut, shut, there.Stat.ID
-	r.Paths = []policy.Path{tree}
-	plan := enforce.NewPlan(&r, s.caps, host, enforce.Options{})
+	plan := s.in(s.dir+"/shut", host)
 	plan.Gaps = nil // they are about links in it, which are not known
 	s.try(enforce.GapProtect, "no change of a directory that can't be looked into", "mounts", plan,
-		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(shut+"/.hg"), mode))
+		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(hg), mode))
+	s.try(enforce.GapProtect, "no change of git's hooks that can't be listed", "mounts", plan,
+		call("fchmodat(2) hooks", unix.SYS_FCHMODAT, at, text(hooks), mode))
+	s.try(enforce.GapProtect, "no new hook among those that can't be listed", "mounts", plan,
+		call("openat(2) O_CREAT", unix.SYS_OPENAT, at, text(hooks+"/new"), unix.O_WRONLY|unix.O_CREAT, 0o600))
 	return nil
 }
