@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestInstall: another module installs zsbx by "go install" of a version, and builds a program that
-// embeds package sandbox. zsbx comes from a module proxy that is made of files here, and other
+// TestInstall: another module installs zsbx by "go install" of a version, and builds the programs
+// that embed package sandbox. zsbx comes from a module proxy that is made of files here, and other
 // modules from this machine's module cache. "go install" refuses a module that replaces others.
 func TestInstall(t *testing.T) {
 	if testing.Short() {
@@ -44,26 +44,38 @@ func TestInstall(t *testing.T) {
 		}
 	}
 
-	program, err := os.ReadFile("../enforce/sandbox/testdata/embed/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"go.mod":  "module example.com/embeds\n\ngo 1.26.0\n\nrequire " + module + " " + version + "\n",
-		"main.go": string(program),
-	} {
-		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o644); err != nil {
+	examples := []string{"embed", "report", "terminal", "queue"}
+	for _, name := range examples {
+		program, err := os.ReadFile(filepath.Join("../enforce/sandbox/testdata", name, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(own, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, name, "main.go"), program, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	golang("build", "-o", filepath.Join(bin, "embeds"), ".")
+	mod := "module example.com/embeds\n\ngo 1.26.0\n\nrequire " + module + " " + version + "\n"
+	if err := os.WriteFile(filepath.Join(own, "go.mod"), []byte(mod), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	golang("build", "-o", bin, "./...")
 	golang("install", module+"@"+version)
 
-	for _, argv := range [][]string{{"zsbx", "run", "--", "echo", "inside"}, {"embeds", "echo", "inside"}} {
+	for _, argv := range [][]string{
+		{"zsbx", "run", "--", "echo", "inside"},
+		{"embed", "echo", "inside"},
+		{"report", "echo", "inside"},
+		{"terminal", "echo", "inside"},
+		{"queue", "echo inside"},
+	} {
 		c := exec.Command(filepath.Join(bin, argv[0]), argv[1:]...)
 		c.Dir = t.TempDir()
+		c.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()) // queue ends sessions by their names
 		out, err := c.Output()
-		if err != nil || string(out) != "inside\n" {
+		if err != nil || !strings.HasPrefix(string(out), "inside") {
 			t.Errorf("%q: %q, %v", argv, out, err)
 		}
 	}

@@ -5,7 +5,7 @@
 //
 // A program calls Init first in main, and then
 //
-//	p := policy.Merge(policy.Baseline("linux"), mine)
+//	p := policy.Merge(policy.Baseline(policy.ThisSystem()), mine)
 //	result, err := sandbox.Run(ctx, p, sandbox.Options{Args: []string{"make"}, Stdout: os.Stdout})
 //
 // Nothing is printed here and nothing exits: warnings go to Options.Warn, and errors have

@@ -15,7 +15,7 @@ import (
 func main() {
 	sandbox.Init()
 	here := policy.Rule{Path: ".", Access: policy.Read | policy.Write | policy.Exec}
-	p := policy.Merge(policy.Baseline("linux"), &policy.Policy{FS: policy.FS{Rules: []policy.Rule{here}}})
+	p := policy.Merge(policy.Baseline(policy.ThisSystem()), &policy.Policy{FS: policy.FS{Rules: []policy.Rule{here}}})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	result, err := sandbox.Run(ctx, p, sandbox.Options{
