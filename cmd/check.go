@@ -190,7 +190,7 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 	file, v, err := supervise.CheckExec(plan, argv)
 	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
 	if err == nil && open != nil && o.fallback == "deny" {
-		v.Origin, err = policy.Origin{}, &enforce.GapError{Gaps: open}
+		v.Origin, err = policy.Origin{}, &enforce.GapError{Gaps: plan.Counted(open)}
 	}
 	if guard != nil {
 		v.Origin, err = policy.Origin{}, guard

@@ -84,7 +84,11 @@ func gapLines(gaps []enforce.Gap) (lines, hints []string) {
 			continue
 		}
 		about := strings.TrimSuffix(g.Name+", "+g.Origin.String(), ", ")
-		lines = append(lines, fmt.Sprintf("%s (%s): %s", g.Promise, about, g.Why))
+		line := fmt.Sprintf("%s (%s): %s", g.Promise, about, g.Why)
+		if g.GivesUp != "" {
+			line += "; open if that is accepted: " + g.GivesUp
+		}
+		lines = append(lines, line)
 		hints = append(hints, cmp.Or(g.Hint, "--allow-gap "+g.Name))
 	}
 	if more > 0 {

@@ -268,7 +268,9 @@ func (p *Plan) propose(out *Answer, a *Act, rule policy.Verdict) {
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
 	if tmp && out.Secret == "" && access(a, out.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
-		out.Hint = learn.Hint{Flags: "--shared-tmp", GivesUp: "files of all programs in /tmp and /var/tmp can be read and changed"}
+		n := len(list(r.Host(), "/tmp")) + len(list(r.Host(), "/var/tmp"))
+		lost := "all that is in /tmp and /var/tmp can be read and changed, now " + cmp.Or(counted(n, "entry", "entries"), "nothing")
+		out.Hint = learn.Hint{Flags: "--shared-tmp", GivesUp: lost}
 	}
 }
 

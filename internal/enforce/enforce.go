@@ -80,6 +80,7 @@ type Gap struct {
 	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
 	Hint    string        `json:"hint,omitempty"`  // what to type instead; may be ""
 	Origin  policy.Origin `json:"origin,omitzero"` // the rule that asked; zero for defaults
+	GivesUp string        `json:"-"`               // what is open if it is accepted, counted: see Plan.Counted
 }
 
 // Layer is a mechanism that a Plan uses, for people: "landlock", "seccomp".

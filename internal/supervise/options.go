@@ -134,8 +134,9 @@ func (o *Options) warner() func(Warning) {
 }
 
 // acceptGaps decides whether a command may start although some promises can't be
-// kept. Missing hardening is a warning, except what is reported when the command ends.
-func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
+// kept. The plan, nil without one, says what is open then. Missing hardening is a warning, except what
+// is reported when the command ends.
+func (o *Options) acceptGaps(warn func(Warning), plan *enforce.Plan, gaps []enforce.Gap) error {
 	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
 	if !o.InPlace { // Result.Changes
 		hardening = slices.DeleteFunc(hardening, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing })
@@ -143,7 +144,11 @@ func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
 	if len(hardening) > 0 {
 		warn(Warning{Gaps: hardening})
 	}
-	if len(open) == 0 || o.Accept != nil && o.Accept(open) {
+	if len(open) == 0 {
+		return nil
+	}
+	open = plan.Counted(open)
+	if o.Accept != nil && o.Accept(open) {
 		return nil
 	}
 	return &enforce.GapError{Gaps: open}

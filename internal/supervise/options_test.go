@@ -31,7 +31,7 @@ func TestAcceptGaps(t *testing.T) {
 		{"strict allowed", Options{Strict: true, AllowGaps: []string{"signals"}}, []enforce.Gap{hard}, 0, 0},
 	} {
 		warned := 0
-		err := c.o.acceptGaps(func(Warning) { warned++ }, c.gaps)
+		err := c.o.acceptGaps(func(Warning) { warned++ }, nil, c.gaps)
 		refused := 0
 		var ge *enforce.GapError
 		if errors.As(err, &ge) {

@@ -148,11 +148,11 @@ func (c *prepared) prepare() error {
 		if err := c.o.checkLimits(c.limits); err != nil || !c.o.InPlace || c.o.Keep {
 			return err
 		}
-		return c.o.acceptGaps(c.warn, []enforce.Gap{enforce.OrphansGap()})
+		return c.o.acceptGaps(c.warn, nil, []enforce.Gap{enforce.OrphansGap()})
 	}
 	err := c.planWith(c.makeMissing)
 	if err == nil {
-		err = c.o.acceptGaps(c.warn, c.plan.Gaps)
+		err = c.o.acceptGaps(c.warn, c.plan, c.plan.Gaps)
 	}
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (c *prepared) planAgain(caps enforce.Caps) error {
 		return err
 	}
 	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before.Gaps, g) })
-	err := c.o.acceptGaps(c.warn, more)
+	err := c.o.acceptGaps(c.warn, c.plan, more)
 	if err == nil {
 		c.warnOf(before)
 	}
