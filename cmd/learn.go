@@ -100,7 +100,7 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 		l.base = plan.Policy
 	}
 	l.a.tellChanges(res.Changes)
-	command.Told()
+	l.a.told(command)
 	r := why.New(plan, plan.Refusals(), res.ExitCode())
 	l.closed = nil
 	for i := range r.Entries {

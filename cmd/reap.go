@@ -67,7 +67,6 @@ type reaped struct {
 	track.Report
 
 	Changes []change `json:"changes"`
-	untold  []*supervise.Untold
 }
 
 type change struct {
@@ -76,15 +75,17 @@ type change struct {
 	Closed bool   `json:"closed"`
 }
 
-// tell adds what was not told of an ended session. An error is a warning: it is not about the
-// session's processes.
-func (r *reaped) tell(st *track.Store) {
-	r.untold = supervise.TellOf(st, r.ID)
-	for _, u := range r.untold {
+// tell prints and adds what was not told of an ended session. An error is a warning: it is not
+// about the session's processes.
+func (r *reaped) tell(a *app, st *track.Store, saying *sync.Mutex) {
+	supervise.UntoldOf(st, r.ID, func(u *supervise.Untold) {
 		for _, c := range u.Changes {
 			r.Changes = append(r.Changes, change{c.Path, c.New, c.Closed})
 		}
-	}
+		saying.Lock()
+		defer saying.Unlock()
+		a.tellUntold(u)
+	})
 }
 
 func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []string, _ error) {
@@ -135,21 +136,19 @@ func (o *reapFlags) each(a *app, st *track.Store, ids []string) (reports []reape
 	all, errs := make([]reaped, len(ids)), make([]error, len(ids))
 	places := make(chan struct{}, 16) // most of it is waiting for keepers
 	var wg sync.WaitGroup
+	var saying sync.Mutex
 	for n, id := range ids {
 		places <- struct{}{}
 		wg.Go(func() {
 			all[n].Report, errs[n] = o.one(st, id)
 			if !o.dryRun && errs[n] == nil {
-				all[n].tell(st)
+				all[n].tell(a, st, &saying)
 			}
 			<-places
 		})
 	}
 	wg.Wait()
 	for n, r := range all {
-		for _, u := range r.untold {
-			a.tellUntold(u)
-		}
 		if errs[n] == nil || r.How != "" || r.Unproved != "" {
 			reports = append(reports, r)
 		}

@@ -95,7 +95,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		a.left = command
 	}
 	a.tellOf(command.Plan(), &res, argv)
-	command.Told()
+	a.told(command)
 	switch {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type voice struct {
 	w     io.Writer
 	json  bool
 	color bool
+	lost  atomic.Bool // something could not be written
 }
 
 func (v *voice) warn(format string, args ...any) {
@@ -61,8 +63,14 @@ func (v *voice) line(kind, color, msg string) {
 	if v.color {
 		kind = "\x1b[" + color + "m" + kind + "\x1b[0m"
 	}
-	_, _ = io.WriteString(v.w, "zsbx: "+kind+": "+terminal.Printable(strings.TrimRight(msg, "\n"))+"\n")
+	_, err := io.WriteString(v.w, "zsbx: "+kind+": "+terminal.Printable(strings.TrimRight(msg, "\n"))+"\n")
+	if err != nil {
+		v.lost.Store(true)
+	}
 }
+
+// unsaid reports whether something that v had to say could not be written.
+func (v *voice) unsaid() bool { return v.lost.Load() }
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {

@@ -162,6 +162,15 @@ func (a *app) tellOf(plan *enforce.Plan, res *supervise.Result, argv []string) {
 	}
 }
 
+// told leaves what could not be said about a command for the next one.
+func (a *app) told(c *supervise.Command) {
+	if a.say.unsaid() {
+		c.Unsaid()
+	} else {
+		c.Told()
+	}
+}
+
 // tellChanges prints in one line what is protected or denied, and is new or changed since
 // the command was started.
 func (a *app) tellChanges(changes []enforce.Change) {
@@ -183,22 +192,28 @@ func fewChanges(changes []enforce.Change) string {
 	}))
 }
 
-// tellUntold warns about what changed since a command was started whose zsbx was killed, or that
-// left processes running.
+// tellUntold warns about what changed since a command was started whose zsbx was killed or could
+// not say it, or that left processes running.
 func (a *app) tellUntold(u *supervise.Untold) {
-	told := "the zsbx of session %s was killed before it reported: look at these files, which changed since its command was started " +
-		"and are denied to it or acted upon outside: %s"
-	failed := "the zsbx of session %s was killed before it reported, and what changed can't be told: %v"
-	if u.Kept {
-		told = "look at these files, which changed since the command of the kept session %s was started " +
-			"and are denied to it or acted upon outside: %s"
-		failed = "what changed since the command of the kept session %s was started can't be told: %v"
+	why, command := "the zsbx of session "+u.Session+" was killed before it reported: ", "its command"
+	switch {
+	case u.Unsaid:
+		why = "the zsbx of session " + u.Session + " could not write what it had to say: "
+	case u.Kept:
+		why, command = "", "the command of the kept session "+u.Session
 	}
 	if u.Err != nil {
-		a.say.warn(failed, u.Session, u.Err)
+		a.say.warn("%swhat changed since %s was started can't be told: %v", why, command, u.Err)
 	}
 	if len(u.Changes) > 0 {
-		a.say.warn(told, u.Session, fewChanges(u.Changes))
+		a.say.warn("%slook at these files, which changed since %s was started and are denied to it or acted upon outside: %s",
+			why, command, fewChanges(u.Changes))
+	}
+	if a.say.unsaid() {
+		return // the next one tells it
+	}
+	if err := u.Told(); err != nil {
+		a.say.warn("%v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ type Warning struct {
 	Earlier *Earlier // what an earlier command in the same directory changed; nil for none
 }
 
-// Earlier is what a command changed whose own program was killed before it could report that,
+// Earlier is what a command changed whose own program was killed or could not report that,
 // or what changed since the command of a kept session was started.
 type Earlier struct {
 	Session string
@@ -141,7 +141,15 @@ func (o *Options) options() (supervise.Options, error) {
 		out.Accept = func(gaps []enforce.Gap) bool { return o.Accept(gapsOf(gaps)) }
 	}
 	if o.Warn != nil {
-		out.Warn = func(w supervise.Warning) { o.Warn(warningOf(w)) }
+		out.Warn = func(w supervise.Warning) {
+			o.Warn(warningOf(w))
+			if w.Untold == nil {
+				return
+			}
+			if err := w.Untold.Told(); err != nil {
+				o.Warn(Warning{Text: err.Error()})
+			}
+		}
 	}
 	return out, nil
 }

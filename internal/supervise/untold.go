@@ -28,6 +28,7 @@ type note struct {
 	Keep     int    `json:"keep,omitempty"`     // for how many days the log is kept
 	Snapshot text   `json:"snapshot,omitempty"` // nil for a command that was only tracked
 	Kept     bool   `json:"kept,omitempty"`     // the command ended, and that was reported; processes ran on
+	Unsaid   bool   `json:"unsaid,omitempty"`   // the command ended, but that could not be reported
 }
 
 // text is JSON: package object writes it as it is.
@@ -63,24 +64,45 @@ func (c *Command) noteInTime(cmd *fork.Command) {
 // Told says that the Result was reported. Until then another process may have to do so. What a
 // kept session changes later is left for others to tell.
 func (c *Command) Told() {
-	if !c.kept || c.note.Snapshot == nil {
+	if c.kept {
+		c.note.Kept = true
+		c.leaveNote("what the session changes from now on can't be reported")
+		return
+	}
+	c.s.Told()
+}
+
+// Unsaid says that the Result could not be reported, so that another process does it.
+func (c *Command) Unsaid() {
+	c.note.Unsaid = true
+	c.leaveNote("what the command changed can't be reported later")
+}
+
+// leaveNote leaves the note for others to tell.
+func (c *Command) leaveNote(failed string) {
+	if c.note.Snapshot == nil {
 		c.s.Told()
 		return
 	}
-	c.note.Kept, c.note.Log = true, "" // the log has its end
+	c.note.Log = "" // the log has its end
 	if err := c.s.LeaveNote(c.host.Dir, object.Of(&c.note)); err != nil {
-		c.warn(Warning{Text: fmt.Sprintf("what the session changes from now on can't be reported: %v", err)})
+		c.warn(Warning{Text: fmt.Sprintf("%s: %v", failed, err)})
 	}
 }
 
 // Untold is what a command changed whose own zsbx was killed before it could say so, or what
-// changed since the command of a kept session was started.
+// changed since the command of a kept session was started. Whoever gets one reports it, and then
+// calls Told.
 type Untold struct {
 	Session string
 	Kept    bool             // nothing was killed: what the command itself changed was told
+	Unsaid  bool             // nothing was killed, but what the command changed could not be said
 	Lives   bool             // the session has not ended; the rest is told when it has
 	Changes []enforce.Change // since it was started
 	Err     error            // why the changes can't be told
+
+	in   note
+	note *track.Note // nil if it can't be read
 }
 
 // tellEarlier warns about commands that ran in the same directory and whose zsbx was killed.
@@ -94,50 +116,58 @@ func (c *prepared) tellEarlier() {
 		c.warn(Warning{Text: fmt.Sprintf("what earlier sessions changed can't be told: %v", err)})
 	}
 	for _, n := range notes {
-		if u := tell(n, &c.host); u.Err != nil || len(u.Changes) > 0 {
+		u := lookInto(n, &c.host)
+		err = nil
+		if u.Err != nil || len(u.Changes) > 0 {
 			c.warn(Warning{Untold: u})
+		} else {
+			err = u.Told()
+		}
+		n.Close()
+		if err != nil {
+			c.warn(Warning{Text: err.Error()})
 		}
 	}
 }
 
-// TellOf returns what was not told of a session that was ended, nil for nothing. Nobody tells it
-// again.
-func TellOf(st *track.Store, id string) (out []*Untold) {
+// UntoldOf calls tell for each thing that was not told of a session that was ended.
+func UntoldOf(st *track.Store, id string, tell func(*Untold)) {
 	host, err := policy.ThisHost()
 	if err != nil { // the working directory is gone
 		host, err = policy.HostIn("/")
 	}
 	notes, unread := st.NotesOf(id)
 	if unread != nil {
-		out = append(out, &Untold{Session: id, Err: unread})
+		tell(&Untold{Session: id, Err: unread})
 	}
 	for _, n := range notes {
 		if err != nil {
-			n.Close()
-			out = append(out, &Untold{Session: id, Err: err})
-			continue
+			tell(&Untold{Session: id, Err: err})
+		} else {
+			tell(lookInto(n, &host))
 		}
-		out = append(out, tell(n, &host))
+		n.Close()
 	}
-	return out
 }
 
-// tell finds out what changed, writes the end of the session to its audit log, and removes the
-// note. While the session lives the note stays.
-func tell(n *track.Note, host *policy.Host) *Untold {
-	defer n.Close()
-	u := &Untold{Session: n.ID, Lives: n.Lives}
-	var in note
-	u.Changes, u.Err = in.read(n.Text, host)
-	u.Kept = in.Kept
-	if n.Lives {
-		return u
-	}
-	if err := in.endLog(n); err != nil && u.Err == nil {
-		u.Err = err
-	}
-	_ = n.Remove()
+// lookInto finds out what changed.
+func lookInto(n *track.Note, host *policy.Host) *Untold {
+	u := &Untold{Session: n.ID, Lives: n.Lives, note: n}
+	u.Changes, u.Err = u.in.read(n.Text, host)
+	u.Kept, u.Unsaid = u.in.Kept, u.in.Unsaid
 	return u
+}
+
+// Told says that it was reported, so that nobody reports it again. It writes the end of the
+// session to its audit log. While the session lives it does nothing.
+func (u *Untold) Told() error {
+	if u.note == nil || u.Lives {
+		return nil
+	}
+	err := u.in.endLog(u.note)
+	_ = u.note.Remove()
+	u.note = nil
+	return err
 }
 
 // read reads a note, and returns what changed since it was written.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -102,16 +101,23 @@ func (s *Session) Told() {
 // Notes returns the notes of sessions whose command ran in dir, or of all for "". Those whose
 // supervisor lives, or that another process is telling, are left out. The error says what can't
 // be listed or read.
-func (s *Store) Notes(dir string) (out []*Note, _ error) {
-	mark := noteFile
-	if dir != "" {
-		mark = noteMark(dir)
-	}
+func (s *Store) Notes(dir string) ([]*Note, error) {
+	mark := noteMark(dir)
+	return s.notes(func(name string) bool { return dir == "" || strings.HasSuffix(name, mark) })
+}
+
+// NotesOf returns the notes of one session.
+func (s *Store) NotesOf(session string) ([]*Note, error) {
+	return s.notes(func(name string) bool { return strings.HasPrefix(name, session+".") })
+}
+
+// notes opens only those with a name that is wanted: nobody else can tell a note while it is open.
+func (s *Store) notes(wanted func(name string) bool) (out []*Note, _ error) {
 	err := s.listed(func(p place, names []string) error {
 		var errs []error
 		for _, name := range names {
-			id, rest, _ := strings.Cut(name, ".")
-			if !strings.HasSuffix(name, mark) || !isID(id) || dir != "" && "."+rest != mark {
+			id, _, _ := strings.Cut(name, ".")
+			if !strings.HasSuffix(name, noteFile) || !wanted(name) || !isID(id) {
 				continue
 			}
 			n, err := p.note(name, id)
@@ -123,18 +129,6 @@ func (s *Store) Notes(dir string) (out []*Note, _ error) {
 		return errors.Join(errs...)
 	})
 	return out, err
-}
-
-// NotesOf returns the notes of one session. The error may be about another one's.
-func (s *Store) NotesOf(id string) ([]*Note, error) {
-	all, err := s.Notes("")
-	return slices.DeleteFunc(all, func(n *Note) bool {
-		other := n.ID != id
-		if other {
-			n.Close()
-		}
-		return other
-	}), err
 }
 
 // note opens a note and takes its lock. It returns nil if there is nothing to tell, or if another
@@ -155,57 +149,63 @@ func (p place) note(name, id string) (*Note, error) {
 		n.Close()
 		return nil, nil
 	}
-	if err = n.read(path); err == nil && len(n.Text) > 0 {
-		err = n.from(p)
+	tells, err := n.read(path)
+	if err == nil && tells {
+		tells, err = n.from(p)
 	}
-	if err != nil || len(n.Text) == 0 {
+	if err != nil || !tells {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-// read reads a note. It removes what has nothing to tell.
-func (n *Note) read(path string) error {
+// read reads a note, and reports whether it may tell something. It removes what is no note.
+func (n *Note) read(path string) (tells bool, _ error) {
 	var st unix.Stat_t
 	err := unix.Fstat(int(n.file.Fd()), &st)
 	switch {
 	case err != nil:
-		return &os.PathError{Op: "fstat", Path: path, Err: err}
+		return false, &os.PathError{Op: "fstat", Path: path, Err: err}
 	case st.Nlink == 0: // it was told meanwhile
-		return nil
+		return false, nil
 	case st.Mode&unix.S_IFMT != unix.S_IFREG: // zsbx makes none
 		_ = n.Remove()
-		return nil
+		return false, nil
 	}
 	if err = private(path, &st, 0o022); err == nil {
 		n.Text, err = io.ReadAll(io.LimitReader(n.file, maxNote))
 	}
-	if err == nil && len(n.Text) == 0 { // the supervisor was killed before the command began
-		_ = n.Remove()
-	}
-	return err
+	return err == nil, err
 }
 
 // from fills in what the session's own file says. If that can't be read, the session may live.
-func (n *Note) from(p place) error {
+// It reports whether there is something to tell. A note is empty if the supervisor was killed
+// before the command began, or if the machine stopped before the note was on the disk.
+func (n *Note) from(p place) (tells bool, _ error) {
 	f, err := p.load(n.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("session %s: %w", n.ID, err)
+		return false, fmt.Errorf("session %s: %w", n.ID, err)
 	}
 	if f.file == nil {
-		return fmt.Errorf("session %s: %w", n.ID, f.damage)
+		return false, fmt.Errorf("session %s: %w", n.ID, f.damage)
 	}
 	defer f.close()
+	if len(n.Text) == 0 && f.recorded() && !f.spoke() {
+		if !f.locked { // else the supervisor is about to write it
+			_ = n.Remove()
+		}
+		return false, nil
+	}
 	n.Lives = f.locked
 	n.Killed = int(f.word.Killed)
 	if f.word.Phase == fork.PhaseKept || f.empty() && f.spoke() {
 		n.Status = syscall.WaitStatus(f.word.WaitStatus)
 	}
-	return nil
+	return true, nil
 }
 
 // Remove removes a note that was told.
