@@ -64,7 +64,7 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	case !c.Includes || host.ReadFile == nil || !r.Allowed(config, Read).Allowed:
 		return []string{config}
 	}
-	text, _ := host.ReadFile(config)
+	text, _ := host.ReadFile(config) // harmless: fewer files are named in a hint
 	settings, _ := gitconfig.Read(string(text))
 	host.Dir = path.Dir(config) // relative paths start there
 	for _, s := range settings {

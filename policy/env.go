@@ -140,7 +140,7 @@ func (f *envFilter) java(h *Host, presets []Named) {
 	}
 	for _, place := range places("jdks macos") {
 		dir := h.place(place)
-		entries, _ := h.Entries(dir, -1)
+		entries, _ := h.Entries(dir, -1) // harmless: JAVA_HOME stays unset
 		for _, e := range slices.Backward(entries) {
 			home := dir + "/" + e.Name() + "/Contents/Home"
 			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() {

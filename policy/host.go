@@ -182,7 +182,7 @@ func Absolute(file string) (string, error) {
 // Follow returns where an absolute path leads, and the links on the way. The path need
 // not exist. A ".." is followed as the file system does.
 func (h *Host) Follow(p string) Path {
-	real, links, _, _ := h.Trail(p)
+	real, links, _, _ := h.Trail(p) // harmless: opening it fails in the same way
 	return Path{Path: real, Links: links}
 }
 

@@ -79,7 +79,7 @@ func (h *Host) linkedPrograms() (all []string) {
 		if placeOf(dir, true, "system") != "" {
 			continue // no rule is proposed for what is there
 		}
-		entries, _ := h.Entries(dir, maxOnPath)
+		entries, _ := h.Entries(dir, maxOnPath) // harmless: only proposals ask, and the user decides about them
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
 				all = append(all, h.Follow(path.Join(dir, e.Name())).Path)

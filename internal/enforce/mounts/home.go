@@ -88,7 +88,7 @@ func (q *Request) keep(d *PrivateDir) {
 		case b.ID != policy.FileID{}:
 			d.Back = append(d.Back, b)
 		default:
-			b.To, _ = q.Host.Readlink(b.Path) // "" for a directory
+			b.To, _ = q.Host.Readlink(b.Path) // harmless: "" makes a directory, and the link's target stays away
 			d.Made = append(d.Made, b)
 		}
 	}
@@ -148,7 +148,7 @@ func SSHCopies(r *policy.Resolved, host *policy.Host) (out []copied) {
 	if !inPolicy {
 		return nil
 	}
-	entries, _ := host.Entries(SSHDir, -1)
+	entries, _ := host.Entries(SSHDir, -1) // harmless: SSH itself refuses files of unknown owners
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".conf") {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -29,13 +30,28 @@ func Snapshot() (*Table, error) {
 	}
 	t := &Table{Procs: make(map[int]Process, len(entries))}
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p, err := Look(pid); err == nil {
-				t.Procs[pid] = p
-			}
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		p, err := look(pid)
+		switch {
+		case err == nil:
+			t.Procs[pid] = p
+		case !gone(err):
+			return nil, err
 		}
 	}
 	return t, nil
+}
+
+// look is replaced by tests.
+var look = Look
+
+// gone reports whether an error of Look says that the process has ended or that /proc hides it
+// (hidepid). With any other it may live.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission)
 }
 
 // Fill adds the arguments that the processes show.
