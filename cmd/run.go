@@ -179,6 +179,15 @@ func (a *app) forShell(err error, argv []string) error {
 			e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
 		}
 	case e.Code != supervise.CodeNotFound:
+	case argv[0] == "none" && a.args[max(len(a.args)-len(argv)-1, 0)] == "--net": // which takes no value
+		at, command := len(a.args)-len(argv)-1, argv[1:]
+		if len(command) > 0 && command[0] == "--" {
+			command = command[1:]
+		}
+		without := &app{args: slices.Delete(slices.Clone(a.args), at, at+1)}
+		if len(command) > 0 {
+			e.Hint = without.retyped(argv, []string{"--no-net"}, quoteArgs(command))
+		}
 	case slices.Contains(bash, argv[0]) && a.finds("bash"):
 		e.Hint = a.retyped(argv, nil, "bash -c "+shell.Quote(line))
 	case strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0]):

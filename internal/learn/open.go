@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 
@@ -25,7 +26,14 @@ func Open(r *policy.Resolved, name string, a policy.Access) (h Hint, why string)
 func Settings(r *policy.Resolved, name string) Hint {
 	n := NeedOf(r, name, policy.Read)
 	h := (&Proposal{Need: n}).Hint(r)
-	if r.Secret(n.Path) != "" {
+	switch {
+	case r.Secret(n.Path) == "":
+	case n.Dir:
+		h.GivesUp = "what opens it opens all in it, keys and logins too"
+		if entries, err := r.Host().ReadDir(n.Path, -1); err == nil {
+			h.GivesUp += fmt.Sprintf(" (entries: %d)", len(entries))
+		}
+	default:
 		h.GivesUp = "it may hold a login"
 	}
 	return h
