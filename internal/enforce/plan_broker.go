@@ -38,7 +38,7 @@ func (p *Plan) unnamed() string {
 	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || policy.Lists(p.Policy.Net.ConnectTCP, 53):
 		return ""
 	case len(p.names) == 0:
-		return "/etc/resolv.conf names no server"
+		return "no server is known from /etc/resolv.conf"
 	case p.Mediation.Mediates():
 		return ""
 	}
