@@ -204,22 +204,24 @@ func (m *keeperMem) usage(proc, pid int) (runs bool, ticks int) {
 		return false, 0
 	}
 	runs = f[0] == 'R' || f[0] == 'D'
-	for field := 3; len(f) > 1 && field < 16; f = f[1:] {
-		if f[0] != ' ' {
-			continue
-		}
-		if field++; field == 14 || field == 15 {
-			ticks += number(f[1:])
-		}
-	}
+	ticks = number(field(f, 14)) + number(field(f, 15))
 	return runs, ticks
 }
 
+// kin is a process of which it is known that it descends from the keeper. That stays so as long
+// as it lives: if its parent ends, it becomes a child of another such process, or the keeper's.
+type kin struct {
+	pid   uint32
+	start uint32 // when it was started (proc_pid_stat(5)), so that a number that was reused is no match
+}
+
 // below reports whether pid descends from the keeper and sig would change something. A process
-// whose first thread has ended looks like a zombie, so its number of threads is checked.
+// whose first thread has ended looks like a zombie, so its number of threads is checked. Most walks
+// end at the parent, since that is known from an earlier one: processes may be thousands deep.
 //
 //go:norace
 func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
+	own := kin{}
 	for hops := 0; pid > 1 && hops < 1<<16; hops++ {
 		f := m.readStat(proc, pid)
 		if len(f) < 3 {
@@ -229,22 +231,32 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 		if hops == 0 && (c == 'X' || stopped && sig == uintptr(unix.SIGSTOP)) {
 			return false
 		}
-		pid = number(f[2:])
-		if hops == 0 && c == 'Z' {
-			for field := 3; field < 20 && len(f) > 1; f = f[1:] {
-				if f[0] == ' ' {
-					field++
-				}
-			}
-			if number(f) <= 1 { // field 20: threads
-				return false
-			}
+		if hops == 0 && c == 'Z' && number(field(f, 20)) <= 1 { // threads
+			return false
 		}
-		if pid == m.keeper {
+		this := kin{uint32(pid), uint32(number(field(f, 22)))}
+		if hops == 0 {
+			own = this
+		}
+		pid = number(f[2:])
+		if pid == m.keeper || m.family[this.pid%family] == this {
+			m.family[own.pid%family] = own
 			return true
 		}
 	}
 	return false
+}
+
+// field returns what begins with a field of a stat file, of which f begins with field 3.
+//
+//go:norace
+func field(f []byte, n int) []byte {
+	for at := 3; at < n && len(f) > 1; f = f[1:] {
+		if f[0] == ' ' {
+			at++
+		}
+	}
+	return f
 }
 
 // readStat reads a process's stat file (proc_pid_stat(5)). It returns what comes after the name

@@ -53,9 +53,15 @@ type keeperMem struct {
 	path  [32]byte
 	stat  [512]byte
 
+	family [family]kin // each at the place that its number gives it; a later one takes that
+
 	stack        stack // of the first new process
 	commandStack stack // of the command, below a keeper
 }
+
+// family is for how many processes the keeper remembers that they descend from it. What is not
+// used takes no memory.
+const family = 1 << 13
 
 // stack is the stack of a new process, which can't grow. What runs there needs less than two
 // kilobytes. The lower half has what Go takes for the goroutine.

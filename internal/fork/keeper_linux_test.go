@@ -274,3 +274,44 @@ func TestStoppedAfterItsLastWord(t *testing.T) {
 		_ = c.Wait()
 	}
 }
+
+// TestFamily: the walk to the keeper ends at a process of which it is known that it descends from
+// the keeper, and not at another with the same number.
+func TestFamily(t *testing.T) {
+	c := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child, parent := 0, c.Process.Pid
+	_, err = fmt.Fscan(out, &child)
+	defer func() {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+		_ = c.Wait()
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc, err := unix.Open("/proc", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(proc)
+	var mem Memory
+	m := Put(&mem, keeperMem{keeper: os.Getpid()})
+	if !m.below(proc, parent, 0) || m.below(proc, os.Getppid(), 0) {
+		t.Fatal("a child is not found, or this process's parent is taken for one")
+	}
+	m.keeper = -1 // no walk gets there any more
+	if !m.below(proc, child, 0) || !m.below(proc, child, 0) {
+		t.Error("what is known of the parent is not used")
+	}
+	m.family[uint32(child)%family] = kin{}
+	m.family[uint32(parent)%family].start++
+	if m.below(proc, child, 0) {
+		t.Error("a process with the parent's number counts as the parent")
+	}
+}
