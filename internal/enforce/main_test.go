@@ -9,20 +9,10 @@ import (
 	"github.com/zsbx/zsbx/internal/fork"
 )
 
-// The exit statuses of an act that did not reach the kernel.
-const (
-	exitNoAct = 200 + iota
-	exitError
-)
-
-// TestMain lets the test binary be the confined program. If the environment names an act, it
-// does that act and exits with the kernel's error number, or 0.
+// TestMain lets the test binary be the helper that confines a command on macOS.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 		os.Exit(fork.SandboxMain())
-	}
-	if name := os.Getenv("ZSBX_TEST_ACT"); name != "" {
-		os.Exit(act(name, os.Args[1:]))
 	}
 	if c := enforce.Probe(); c.OS == "linux" && c.Landlock == 0 {
 		// Its command is not started before Linux 5.13, and an example can't skip.

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package enforce_test
-
-func act(string, []string) int { return exitNoAct }
