@@ -251,6 +251,9 @@ func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
 			arg = path.Join(plan.Policy.Home, rest)
 		}
 		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
+		if own == filepath.Clean(arg) {
+			continue // the command saw that directory, if another one
+		}
 		if _, err := os.Lstat(arg); err == nil && own != "" {
 			a.say.warn("the command had a %s of its own: %s was not in it", own, shell.Quote(arg))
 			a.propose(plan, learn.NeedOf(plan.Policy, arg, policy.Read))

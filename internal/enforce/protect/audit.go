@@ -2,7 +2,9 @@ package protect
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -205,7 +207,7 @@ func (s *Snapshot) state(w Watched) state {
 		return now
 	}
 	entries, err := s.host.Entries(w.Path, -1)
-	now.unlisted = err != nil || len(entries) > maxWatchedEntries
+	now.unlisted = len(entries) > maxWatchedEntries || err != nil && !s.another(w.Path, err)
 	all := sha256.New()
 	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
 		in, _ := stateOf(path.Join(w.Path, e.Name()))
@@ -213,6 +215,13 @@ func (s *Snapshot) state(w Watched) state {
 	}
 	now.entries = string(all.Sum(nil))
 	return now
+}
+
+// another reports whether a directory can't be listed because it is another user's, and closed to
+// the command as well.
+func (s *Snapshot) another(dir string, err error) bool {
+	at := s.host.Look(dir)
+	return errors.Is(err, fs.ErrPermission) && at.Presence == policy.Present && !s.host.MayOpen(dir, at.Stat)
 }
 
 // lstat is replaced by tests.

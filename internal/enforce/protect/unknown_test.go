@@ -265,6 +265,38 @@ func TestUnknownEnd(t *testing.T) {
 	}
 }
 
+// TestAnothers: another user's directory that the command can't get into is not reported as
+// changed. If it may search it, it is.
+func TestAnothers(t *testing.T) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := fullTree(t)
+	dir := tree + "/.git/branches"
+	err = os.MkdirAll(dir, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.UID++ // nothing is the user's
+	for _, searched := range []bool{false, true} {
+		bad := faulty(host, func(l lookUp) error {
+			if l.path == dir && l.doing == "readdir" || l.path == dir+"/." && !searched {
+				return &fs.PathError{Op: l.doing, Path: l.path, Err: syscall.EACCES}
+			}
+			return nil
+		})
+		set := find(bad, tree)
+		if !slices.ContainsFunc(set.Watch, func(w Watched) bool { return w.Path == dir }) {
+			t.Fatal("it is not watched")
+		}
+		told := set.Snapshot(bad, nil).Changes()
+		if (len(told) > 0) != searched {
+			t.Errorf("it may be searched: %t; reported: %v", searched, told)
+		}
+	}
+}
+
 // TestUnknownStrange: a new repository is not plain if one look-up into it fails.
 func TestUnknownStrange(t *testing.T) {
 	host, err := policy.ThisHost()
