@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Usage: scripts/apidiff.sh [COMMIT]
+#
+# Prints how the public packages differ, incompatibly, from those of the last
+# version's tag; without a tag, from those of COMMIT, which is HEAD^ unless it is
+# given. It fails only if that tag is v1 or later. It needs apidiff in PATH.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+packages=(policy policy/compose enforce/sandbox track)
+
+git() { command git -c safe.directory="$PWD" "$@"; } # another user may own the clone
+base=$(git describe --tags --abbrev=0 --match 'v[0-9]*' --exclude '*-*' HEAD^ 2>/dev/null) || base=${1:-HEAD^}
+if ! git rev-parse -q --verify "$base^{commit}" >/dev/null; then
+	echo "NOT CHECKED: there is no commit $base here to compare with"
+	exit
+fi
+old=$(mktemp -d)
+trap 'rm -rf --one-file-system "$old"' EXIT
+git archive "$base" | tar -x -C "$old"
+changed=
+for package in "${packages[@]}"; do
+	if [ ! -e "$old/$package" ]; then
+		echo "$package: new since $base"
+		continue
+	fi
+	(cd "$old" && apidiff -w "$old/export" "./$package")
+	differences=$(apidiff -incompatible "$old/export" "./$package")
+	if [ -z "$differences" ]; then
+		echo "$package: compatible with $base"
+		continue
+	fi
+	printf '%s: not compatible with %s\n%s\n' "$package" "$base" "$differences"
+	changed=yes
+done
+case $base in
+v0.*) ;;
+v[0-9]*) [ -z "$changed" ] || {
+	echo "apidiff: within a major version, programs that embed zsbx must go on building" >&2
+	exit 1
+} ;;
+esac
