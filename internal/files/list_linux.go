@@ -20,9 +20,10 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 		return nil, err
 	}
 	defer syscall.Close(fd)
-	var b [2048]byte
-	for n < 0 || len(out) < n {
-		got, err := syscall.ReadDirent(fd, b[:])
+	var small [2048]byte // enough for most directories
+	b := small[:]
+	for pieces := 1; n < 0 || len(out) < n; pieces++ {
+		got, err := syscall.ReadDirent(fd, b)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -39,6 +40,9 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 		out = slices.Grow(out, len(found))
 		for i := range found {
 			out = append(out, &found[i])
+		}
+		if n < 0 && pieces == 3 {
+			b = make([]byte, 16*len(small))
 		}
 	}
 	return out[:n], nil // n is not negative here

@@ -117,13 +117,13 @@ func (p place) open(id string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// names returns the names of all files, sorted.
+// names returns the names of all files, in any order: hundreds may be left by --exec, and each
+// start looks for notes among them.
 func (p place) names() (all []string, err error) {
 	entries, err := files.List(p.dir(), -1)
 	for _, e := range entries {
 		all = append(all, e.Name())
 	}
-	slices.Sort(all)
 	return all, err
 }
 
@@ -132,13 +132,14 @@ func (p place) ids() ([]string, error) {
 	return sessionIDs(names), err
 }
 
-// sessionIDs returns the ids of the sessions among the names of files.
+// sessionIDs returns the ids of the sessions among the names of files, sorted.
 func sessionIDs(names []string) (ids []string) {
 	for _, name := range names {
 		if id, ok := strings.CutSuffix(name, sessionFile); ok && isID(id) {
 			ids = append(ids, id)
 		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
