@@ -68,7 +68,8 @@ func ThisHost() (Host, error) { return HostIn("") }
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), UID: uint32(os.Geteuid()), ReadDir: files.List, ReadFile: ReadFile}
-	h.Lstat, h.Readlink, h.CountsDirs = lstat, os.Readlink, files.CountsDirs
+	h.Lstat, h.Readlink = lstat, os.Readlink
+	h.CountsDirs = files.CountsDirs
 	h.OS = ThisSystem()
 	h.Program, _ = os.Executable() // which Go's runtime knows already
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {

@@ -46,9 +46,10 @@ type walker struct {
 	err     error // the first one, which ends the walk
 }
 
-// manyDirs is how many directories must wait before a second goroutine is worth its start.
-// atOnce is how many a goroutine takes.
-const manyDirs, atOnce = 32, 16
+const (
+	manyDirs = 32 // how many directories must wait before a second goroutine is worth its start
+	atOnce   = 16 // how many a goroutine takes then
+)
 
 // work looks into directories until none is left.
 func (w *walker) work() {
@@ -62,11 +63,14 @@ func (w *walker) work() {
 		if len(w.todo) == 0 || w.err != nil {
 			return
 		}
-		if len(w.todo) > manyDirs && !w.helped {
-			w.helped = true
-			w.help.Go(w.work)
+		rest := len(w.todo) - 1
+		if len(w.todo) > manyDirs {
+			rest = len(w.todo) - atOnce
+			if !w.helped {
+				w.helped = true
+				w.help.Go(w.work)
+			}
 		}
-		rest := len(w.todo) - min(len(w.todo), atOnce)
 		some := slices.Clone(w.todo[rest:])
 		w.todo = w.todo[:rest]
 		w.busy++
