@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // List lists the first n entries of a directory, or all of them if n is -1. It is
@@ -83,8 +81,9 @@ func CountsDirs(dir string) bool {
 	if syscall.Statfs(dir, &fs) != nil {
 		return false
 	}
+	const ext4, xfs, tmpfs = 0xef53, 0x58465342, 0x1021994 // statfs(2)
 	switch uint32(fs.Type) {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+	case ext4, xfs, tmpfs:
 		return true
 	}
 	return false
