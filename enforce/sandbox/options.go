@@ -122,6 +122,7 @@ func (o *Options) options() (supervise.Options, error) {
 		Args:  o.Args,
 		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
 		Host:        &host,
+		Repository:  host.Project(),
 		PolicyFiles: o.PolicyFiles,
 		AllowGaps:   o.AllowGaps,
 		Strict:      o.Strict,

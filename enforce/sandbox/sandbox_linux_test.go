@@ -262,3 +262,37 @@ func TestUnknownKey(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestRepository: the hooks of the repository that Dir is in are protected, however deep it lies in
+// a writable tree.
+func TestRepository(t *testing.T) {
+	_ = place(t)
+	deep := filepath.Join("a", "b", "c", "d")
+	if err := os.MkdirAll(filepath.Join(deep, ".git", "hooks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"HEAD", "config"} {
+		if err := os.WriteFile(filepath.Join(deep, ".git", file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"objects", "refs"} {
+		if err := os.Mkdir(filepath.Join(deep, ".git", dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policy.Merge(policy.Baseline("linux"), &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: tree, Access: policy.Read | policy.Write | policy.Exec}}}})
+	o := shell("echo x >.git/hooks/post-commit")
+	o.Dir = deep
+	if r, err := sandbox.Run(context.Background(), p, o); err != nil || !r.Failed {
+		t.Errorf("a hook was written: %+v, %v", r, err)
+	}
+	o.Args[2] = "echo x >file"
+	if r, err := sandbox.Run(context.Background(), p, o); err != nil || r.Failed {
+		t.Errorf("control: %+v, %v", r, err)
+	}
+}
