@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/track"
 )
 
-// TestScript runs testdata/script: one script for each topic.
+// TestScript runs testdata/script: one script for each topic, whose name begins with the category.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	needLimits(t)
