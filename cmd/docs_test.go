@@ -14,7 +14,7 @@ import (
 // if they name one.
 func TestDocLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
-	for _, f := range append(docPages(t), "../README.md", "../CHANGELOG.md") {
+	for _, f := range append(docPages(t), "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		for _, m := range link.FindAllStringSubmatch(readPage(t, f), -1) {
 			to := f
 			if m[1] != "" {
@@ -53,6 +53,35 @@ func TestDocNames(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPromiseTests: the tests that docs/security.md names for its promises exist. A name without its
+// directory stands for one in any.
+func TestPromiseTests(t *testing.T) {
+	var files []string
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, filepath.Base(p))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, promises, _ := strings.Cut(readPage(t, "../docs/security.md"), "## Promises\n")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	names := regexp.MustCompile("`([^` ]+(_test\\.go|\\.txtar))`").FindAllStringSubmatch(promises, -1)
+	if len(names) == 0 {
+		t.Error("docs/security.md names no tests")
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(files, func(f string) bool {
+			ok, err := filepath.Match(filepath.Base(n[1]), f)
+			return ok && err == nil
+		}) {
+			t.Errorf("docs/security.md names %s, which does not exist", n[1])
+		}
 	}
 }
 
