@@ -64,7 +64,8 @@ func newScene() (*scene, error) {
 		return s, err
 	}
 	s.close = append(s.close, func() { os.RemoveAll(made) })
-	if s.dir, err = filepath.EvalSymlinks(made); err != nil {
+	s.dir, err = filepath.EvalSymlinks(made)
+	if err != nil {
 		return s, err
 	}
 	for _, name := range strings.Fields("file prog* socket= empty/ in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config " +

@@ -31,9 +31,11 @@ func askEscapes(pid int) []Proof {
 		{"no keychain", "mach-lookup", libsystem.FilterGlobalName, "com.apple.SecurityServer"},
 		{"no launch agents", "file-write-create", libsystem.FilterPath, "/Library/LaunchAgents/zsbx-check.plist"},
 	} {
-		confined, free := libsystem.SandboxCheck(pid, d.op, d.filter, d.arg), libsystem.SandboxCheck(os.Getpid(), d.op, d.filter, d.arg)
+		confined := libsystem.SandboxCheck(pid, d.op, d.filter, d.arg)
+		free := libsystem.SandboxCheck(os.Getpid(), d.op, d.filter, d.arg)
 		proof := Proof{Name: "doors", Promise: d.promise, Detail: fmt.Sprintf("sandbox_check %s %s: %d, without restrictions %d", d.op, d.arg, confined, free)}
-		if proof.Held = confined == libsystem.Denied && free == libsystem.Allowed; proof.Held {
+		proof.Held = confined == libsystem.Denied && free == libsystem.Allowed
+		if proof.Held {
 			proof.Means = "Seatbelt"
 		}
 		proofs = append(proofs, proof)

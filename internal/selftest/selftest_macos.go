@@ -23,7 +23,9 @@ type macTrial struct {
 
 // macTrials returns the acts, in the order of the promises.
 func macTrials() []macTrial {
-	open, ports, none := policy.NetOpen, policy.NetPorts, policy.NetNone
+	open := policy.NetOpen
+	ports := policy.NetPorts
+	none := policy.NetNone
 	return []macTrial{
 		{enforce.GapFiles, "files are read only where allowed", open, `cat "$1/file"`},
 		{enforce.GapFiles, "files are written only where allowed", open, `echo x >"$1/file"`},
@@ -67,12 +69,14 @@ func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof
 	for _, t := range macTrials() {
 		confined, err := m.act(t.net, t.script)
 		free, freeErr := m.act("", t.script)
-		if err = errors.Join(err, freeErr); err != nil {
+		err = errors.Join(err, freeErr)
+		if err != nil {
 			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
 		}
 		p := Proof{Name: t.name, Promise: t.promise,
 			Detail: fmt.Sprintf("sh -c '%s': status %d, without restrictions %d", t.script, confined, free)}
-		if p.Held = confined != 0 && free == 0; p.Held {
+		p.Held = confined != 0 && free == 0
+		if p.Held {
 			p.Means = "Seatbelt"
 		}
 		out = append(out, p)

@@ -24,7 +24,8 @@ func (q *Request) home(mp *Plan) string {
 	stays := func(t *policy.Path) bool {
 		return t.Path != home && policy.Within(t.Path, home) && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
 	}
-	if why = cmp.Or(why, q.taken(home, stays)); why != "" {
+	why = cmp.Or(why, q.taken(home, stays))
+	if why != "" {
 		return why
 	}
 	const all = policy.Read | policy.Write | policy.Exec

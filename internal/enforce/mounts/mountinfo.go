@@ -90,7 +90,8 @@ func (t Table) Aliases(p string) []string {
 func (t Table) Same(host *policy.Host, p string) (out []string, unseen error) {
 	unseen = t.Unread
 	for _, q := range t.Aliases(p) {
-		here, there := host.Look(p), host.Look(q)
+		here := host.Look(p)
+		there := host.Look(q)
 		switch {
 		case here.Presence == policy.Absent, there.Presence == policy.Absent:
 		case here.Presence == policy.Unknown:

@@ -140,7 +140,9 @@ func New(q Request) Result {
 		mp.SSH = SSHCopies(q.Policy, q.Host)
 	}
 	out := Result{Plan: mp, IPC: q.private(mp), Unseen: unseen}
-	out.Home, out.Tmp, out.Pids = q.home(mp), q.tmp(mp), q.pids(mp)
+	out.Home = q.home(mp)
+	out.Tmp = q.tmp(mp)
+	out.Pids = q.pids(mp)
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)

@@ -103,7 +103,8 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 	if access == 0 || policy.Within(q.Policy.Dir, at) || q.taken(at, own) != "" {
 		return
 	}
-	d.Path, d.Rights = at, landlock.Rights(access, at, fs.ModeDir, q.Handled)
+	d.Path = at
+	d.Rights = landlock.Rights(access, at, fs.ModeDir, q.Handled)
 	mp.Private = append(mp.Private, d)
 	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return policy.Within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })

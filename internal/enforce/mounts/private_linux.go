@@ -75,7 +75,8 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	first := result(len(l.steps))
 	for _, b := range slices.Concat(d.Made, d.Back) {
-		doing, below := "making "+b.Path, b.Path[len(d.Path)+1:]
+		doing := "making " + b.Path
+		below := b.Path[len(d.Path)+1:]
 		for i, c := range below {
 			if c == '/' {
 				l.call(doing, unix.SYS_MKDIRAT, fd, below[:i], 0o700)

@@ -118,7 +118,8 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, 
 // namespace.
 func (mp *Plan) Clone() (flags uintptr) {
 	if mp != nil && mp.Pids {
-		if flags = unix.CLONE_NEWPID; mp.UserNS {
+		flags = unix.CLONE_NEWPID
+		if mp.UserNS {
 			flags |= unix.CLONE_NEWUSER
 		}
 	}
