@@ -40,7 +40,8 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		})
 	}
 	if p.Landlock != nil {
-		if fd, err = p.Landlock.Create(); err != nil {
+		fd, err = p.Landlock.Create()
+		if err != nil {
 			return nil, err
 		}
 		p.reopened = p.reopen(c.Files, fd)
@@ -52,9 +53,10 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	}
 	var m *broker.Broker
 	switch {
-	case p.Mediation != nil:
+	case p.Broker != nil:
 		var more []fork.Step
-		if m, more, err = broker.New(p.Mediation, c.Memory(), cmp.Or(p.watched, p.Seccomp)); err != nil {
+		m, more, err = broker.New(p.Broker, c.Memory(), cmp.Or(p.watched, p.Seccomp))
+		if err != nil {
 			unix.Close(fd)
 			return nil, err
 		}
@@ -62,9 +64,11 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 			asked := *cmp.Or(p.model, p)
 			asked.reopened = p.reopened
 			world := asked.world()
-			world.Filter, world.Broker = p.Seccomp, p.Mediation // the answers of those in effect
+			world.Filter = p.Seccomp
+			world.Broker = p.Broker // the answers of those in effect
 			w := watch.New(world, p.model != nil)
-			p.recorder, m.Watch = w, w.Watch
+			p.recorder = w
+			m.Watch = w.Watch
 		}
 		steps = append(steps, more...)
 	case p.Seccomp != nil:
@@ -95,12 +99,14 @@ func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 	if p.Caps.Err != nil {
 		return "", p.Caps.Err
 	}
-	if dir = c.Dir; p.Mounts != nil {
+	dir = c.Dir
+	if p.Mounts != nil {
 		if err := refuseCovered(p.Mounts, c.Files); err != nil {
 			return "", err
 		}
 		if dir == "" {
-			if dir, err = os.Getwd(); err != nil {
+			dir, err = os.Getwd()
+			if err != nil {
 				return "", fmt.Errorf("the working directory: %w", err)
 			}
 		}

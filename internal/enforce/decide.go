@@ -55,20 +55,37 @@ type Answer struct {
 // nothing restricts files, which is a Gap, it goes by the policy.
 func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
-		got := answer.Answer{Verdict: Refused, Errno: "EPERM"}
-		if p.rule(&a, got).Allowed {
-			if at := p.closed(&a); at != "" {
-				got.By, got.Mount = answer.Seatbelt, &mounts.Mount{Path: at, Kind: mounts.Protect, Dir: at != a.Path || a.Mode.IsDir()}
-			} else {
-				got = answer.Answer{Verdict: Allowed}
-			}
-		}
-		return p.explain(&a, got)
+		return p.explain(&a, p.byPolicy(&a))
 	}
-	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 && !p.Mounts.Leads(a.Path) {
+	if p.hides(&a) {
 		return p.explain(&a, answer.Unseen(a.Path))
 	}
 	return p.explain(&a, p.world().Decide(&a))
+}
+
+// byPolicy answers by the policy's rules and by what the profile closes anyway.
+func (p *Plan) byPolicy(a *Act) answer.Answer {
+	refused := answer.Answer{Verdict: Refused, Errno: "EPERM"}
+	if !p.rule(a, refused).Allowed {
+		return refused
+	}
+	at := p.closed(a)
+	if at == "" {
+		return answer.Answer{Verdict: Allowed}
+	}
+	refused.By = answer.Seatbelt
+	refused.Mount = &mounts.Mount{Path: at, Kind: mounts.Protect, Dir: at != a.Path || a.Mode.IsDir()}
+	return refused
+}
+
+// hides reports whether a private directory hides the file that an act is about.
+func (p *Plan) hides(a *Act) bool {
+	private := p.Mounts.PrivateIn(a.Path)
+	if private == "" || private == a.Path || p.Mounts.Leads(a.Path) {
+		return false
+	}
+	makes := a.Op == answer.Make || a.Flags&ActCreat != 0
+	return !makes
 }
 
 // closed returns what the profile closes to an act on a file, or "".
@@ -128,7 +145,8 @@ func (p *Plan) closedPath() string {
 	if more := len(names) - shown; more > 0 {
 		names = append(names[:shown], fmt.Sprintf("%d more", more))
 	}
-	text := "on PATH but closed, so that others of the same name may run instead of the programs there: " + strings.Join(names, ", ")
+	text := "on PATH but closed, so that others of the same name may run instead of the programs there: "
+	text += strings.Join(names, ", ")
 	if flags := learn.Execute(p.Policy, closed).Typed(p.Policy); flags != "" {
 		text += ": " + flags
 	}
@@ -139,46 +157,66 @@ func (p *Plan) closedPath() string {
 // but a wider rule does, and rules add up. It returns "" if there are none.
 func (p *Plan) stillWritable() string {
 	var first, wide *policy.Path
-	var writable []*policy.Path // by the user's own rules, which are few
+	writable := p.userWritable()
+	refused := p.refusesWriting()
+	count := 0
 	for i := range p.Policy.Paths {
-		if t := &p.Policy.Paths[i]; t.Access&policy.Write != 0 && !t.Rule.Origin.BuiltIn() {
-			writable = append(writable, t)
+		rule := &p.Policy.Paths[i]
+		w := wider(rule, writable)
+		if w == nil || refused(rule) {
+			continue
+		}
+		count++
+		if count == 1 {
+			first = rule
+			wide = w
 		}
 	}
-	world := sync.OnceValue(p.world)      // computed once
-	closed := func(r *policy.Path) bool { // whether it is denied or protected
+	if count == 0 {
+		return ""
+	}
+	name := p.Policy.Short(first.Path)
+	more := ""
+	if count > 1 {
+		more = fmt.Sprintf(" and %d more", count-1)
+	}
+	by := wide.Access.String() + " " + wide.Rule.Path
+	return fmt.Sprintf("%s: %s%s: writable by %q (%s), as rules add up; --deny %s closes it altogether",
+		first.Rule.Origin, shell.QuotePath(name), more, by, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
+}
+
+// userWritable returns the paths that the user's rules make writable. They are few.
+func (p *Plan) userWritable() (out []*policy.Path) {
+	for i := range p.Policy.Paths {
+		t := &p.Policy.Paths[i]
+		if t.Access&policy.Write != 0 && !t.Rule.Origin.BuiltIn() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// refusesWriting returns a function that reports whether a rule's path can't be written, since
+// it is denied or protected.
+func (p *Plan) refusesWriting() func(*policy.Path) bool {
+	world := sync.OnceValue(p.world)
+	return func(r *policy.Path) bool {
 		act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
 		if p.Landlock != nil {
 			return world().Decide(&act).Verdict == Refused
 		}
 		return p.Decide(act).Verdict == Refused
 	}
-	count := 0
-	for i := range p.Policy.Paths {
-		if w := wider(&p.Policy.Paths[i], writable); w != nil && !closed(&p.Policy.Paths[i]) {
-			if count++; count == 1 {
-				first, wide = &p.Policy.Paths[i], w
-			}
-		}
-	}
-	if count == 0 {
-		return ""
-	}
-	name, more := p.Policy.Short(first.Path), ""
-	if count > 1 {
-		more = fmt.Sprintf(" and %d more", count-1)
-	}
-	return fmt.Sprintf("%s: %s%s: writable by %q (%s), as rules add up; --deny %s closes it altogether", first.Rule.Origin,
-		shell.QuotePath(name), more, wide.Access.String()+" "+wide.Rule.Path, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
 }
 
-// wider returns the first of the user's writable rules that covers r, a narrower rule that was
-// meant to forbid writing, or nil. r was meant so if it is a flag or in the same file. A
-// project's policy is somebody else's.
+// wider returns the first of the user's writable rules that covers r, or nil. It returns nil,
+// too, if r is not meant to forbid writing. A flag is meant to, and so is a rule in the same
+// file as the wider one. A project's policy is not, since somebody else wrote it.
 func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	from := r.Rule.Origin
 	flag := strings.HasPrefix(from.Source, "--")
-	if r.Access&policy.Write != 0 || !flag && (from.Line == 0 || path.Base(from.Source) == policy.ProjectFile) {
+	inFile := from.Line != 0 && path.Base(from.Source) != policy.ProjectFile
+	if r.Access&policy.Write != 0 || !flag && !inFile {
 		return nil
 	}
 	for _, w := range writable {
@@ -193,8 +231,14 @@ func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 // world returns the plan in package answer's form.
 func (p *Plan) world() *answer.World {
 	const dacOverride = 1
-	w := &answer.World{Landlock: p.Landlock, Mounts: p.Mounts, Filter: p.Seccomp, Broker: p.Mediation, Reopened: p.reopened,
-		Override: p.keeps()&(1<<dacOverride) != 0}
+	w := &answer.World{
+		Landlock: p.Landlock,
+		Mounts:   p.Mounts,
+		Filter:   p.Seccomp,
+		Broker:   p.Broker,
+		Reopened: p.reopened,
+		Override: p.keeps()&(1<<dacOverride) != 0,
+	}
 	return w.Index()
 }
 
@@ -204,111 +248,224 @@ func (p *Plan) inGitDir(file string) bool {
 	return strings.Contains(file, "/.git/") || host.Lstat != nil && host.IsGitDir(path.Dir(file)) == policy.Present
 }
 
+// explain says why an act is answered so, by which rule, and what would allow it.
 func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	rule := p.rule(a, got)
 	out := Answer{Answer: got, Reason: rule.Reason, Origin: rule.Origin}
-	own := p.Mounts.PrivateIn(a.Path)
-	switch {
-	case got.Verdict != Refused && own != "":
-		out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
-	case own != "" && got.IsUnseen():
-		out.Reason, out.Origin = own+" is the command's own: what is there outside can't be seen", policy.Origin{}
-	case got.Verdict != Refused, rule.Deny != nil:
-	case got.By == answer.NoNewPrivs:
-		out.Reason, out.Origin = "its set-user-ID bit or capabilities (getcap(8)) give nothing here, and no rule changes that", policy.Origin{}
+	if got.Verdict != Refused {
+		if private := p.Mounts.PrivateIn(a.Path); private != "" {
+			out.set(private + " is the command's own, and ends with it")
+		}
 		return out
-	case a.Op == answer.Signal || a.Op == answer.Trace:
-		out.Reason = "processes outside the session get no signals and can't be traced"
-	case a.Op == ActConnect && a.Path == "" && a.Name != "":
-		out.Reason = "an abstract socket of a program outside; no rule can allow it"
-	case a.Op == ActConnect || a.Op == answer.Bind && a.Path == "":
-	case got.By == answer.Seccomp && got.Errno == "ESOCKTNOSUPPORT": // with or without a network
-		out.Reason = "a filter can't see where a Unix datagram goes, which may be outside"
-	case got.By == answer.Seccomp:
-		out.Reason = got.Why
-		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
-			rule := p.Policy.Connect(0)
-			if out.Reason, out.Origin = rule.Reason, rule.Origin; rule.Origin.Source != "--no-net" {
-				out.Hint = learn.Hint{Flags: "--net", GivesUp: "every host can be reached"}
-			}
-		}
-	case got.Mount != nil:
-		m := got.Mount
-		out.Reason, out.Origin = m.Path+" is protected: programs outside act upon it, or zsbx does (docs/security.md)", m.Origin
-		if m.Kind == mounts.Protect && !m.Dir && p.inGitDir(m.Path) {
-			out.Hint = learn.NewHint("fs.rw", p.Policy.Short(m.Path), false)
-			out.Hint.GivesUp = "git outside may run programs that " + p.Policy.Short(m.Path) + " names"
-		}
-	case got.Gains != 0:
-		out.Reason = fmt.Sprintf("a move may not give a file new rights: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
-	case rule.Allowed && got.Apart:
-		out.Reason = "the two places are different mounts, so that the rest can be read-only; programs copy instead"
-	case rule.Allowed && got.Missing == landlock.FSReadDir:
-		out.Reason, out.Origin = got.At+" contains something denied, so it can't be listed", policy.Origin{}
-	case rule.Allowed:
-		out.Reason, out.Origin = fmt.Sprintf("no rule gives the right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
 	}
-	if got.Verdict == Refused && (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
+	p.explainRefused(&out, a, rule)
+	if out.mayHelp(a) {
 		p.propose(&out, a, rule)
 	}
 	return out
 }
 
-// propose sets what would have to be allowed.
+// set sets a reason that no rule is the origin of.
+func (out *Answer) set(reason string) {
+	out.Reason = reason
+	out.Origin = policy.Origin{}
+}
+
+// mayHelp reports whether a rule may allow a refused act. No rule changes what the filter says
+// of calls with a path, what no_new_privs takes away, and what is protected without a rule.
+func (out *Answer) mayHelp(a *Act) bool {
+	switch out.By {
+	case answer.NoNewPrivs:
+		return false
+	case answer.Seccomp:
+		if a.Path != "" {
+			return false
+		}
+	}
+	return out.Mount == nil || out.Origin.Source != ""
+}
+
+// explainRefused sets the reason of a refusal. Where it sets none the policy's rule is the
+// reason.
+func (p *Plan) explainRefused(out *Answer, a *Act, rule policy.Verdict) {
+	if private := p.Mounts.PrivateIn(a.Path); private != "" && out.IsUnseen() {
+		out.set(private + " is the command's own: files outside can't be seen")
+		return
+	}
+	if rule.Deny != nil {
+		return
+	}
+	if out.By == answer.NoNewPrivs {
+		out.set("its set-user-ID bit or capabilities (getcap(8)) give nothing here, and no rule changes that")
+		return
+	}
+	switch a.Op {
+	case answer.Signal, answer.Trace:
+		out.Reason = "processes outside the session get no signals and can't be traced"
+		return
+	case ActConnect:
+		if a.Path == "" && a.Name != "" {
+			out.Reason = "an abstract socket of a program outside; no rule can allow it"
+		}
+		return
+	case answer.Bind:
+		if a.Path == "" {
+			return
+		}
+	}
+	switch {
+	case out.By == answer.Seccomp:
+		p.explainFilter(out, a)
+	case out.Mount != nil:
+		p.explainMount(out)
+	default:
+		explainRights(out, a, rule)
+	}
+}
+
+// explainFilter sets the reason why the filter refuses a call.
+func (p *Plan) explainFilter(out *Answer, a *Act) {
+	if out.Errno == "ESOCKTNOSUPPORT" { // with or without a network
+		out.Reason = "a filter can't see where a Unix datagram goes, which may be outside"
+		return
+	}
+	out.Reason = out.Why
+	if p.Policy.Net.Mode != policy.NetNone || !strings.HasPrefix(a.Name, "socket") {
+		return
+	}
+	network := p.Policy.Connect(0)
+	out.Reason = network.Reason
+	out.Origin = network.Origin
+	if network.Origin.Source != "--no-net" {
+		out.Hint = learn.Hint{Flags: "--net", GivesUp: "every host can be reached"}
+	}
+}
+
+// explainMount sets the reason why a mount, or the profile on macOS, refuses an act.
+func (p *Plan) explainMount(out *Answer) {
+	m := out.Mount
+	out.Reason = m.Path + " is protected: programs outside, or zsbx, run or trust it (docs/security.md)"
+	out.Origin = m.Origin
+	if m.Kind == mounts.Protect && !m.Dir && p.inGitDir(m.Path) {
+		name := p.Policy.Short(m.Path)
+		out.Hint = learn.NewHint("fs.rw", name, false)
+		out.Hint.GivesUp = "git outside may run programs that " + name + " names"
+	}
+}
+
+// explainRights sets the reason why Landlock refuses an act that the policy's rules allow, or
+// that would give a file rights.
+func explainRights(out *Answer, a *Act, rule policy.Verdict) {
+	if out.Gains != 0 {
+		gains := landlock.BitNames(out.Gains, landlock.FSNames[:])
+		out.Reason = fmt.Sprintf("the file would get new rights: %s allows %s, its present directory does not",
+			path.Dir(a.To), gains)
+		return
+	}
+	if !rule.Allowed {
+		return
+	}
+	switch {
+	case out.Apart:
+		out.Reason = "the two places are different mounts, so that the rest can be read-only; programs copy instead"
+	case out.Missing == landlock.FSReadDir:
+		out.set(out.At + " contains something denied, so it can't be listed")
+	default:
+		missing := landlock.BitNames(out.Missing, landlock.FSNames[:])
+		out.set(fmt.Sprintf("no rule gives the right to %s in %s", missing, out.At))
+	}
+}
+
+// propose sets what would have to be allowed. It never proposes a rule for a whole home
+// directory.
 func (p *Plan) propose(out *Answer, a *Act, rule policy.Verdict) {
 	out.Needs = p.needed(a, out.Gains != 0)
-	r := p.Policy
-	home := r.Home
-	if real, _, ok := r.Look(home); ok && home != "" {
+	if rule.Deny != nil || rule.Allowed || a.Path == "" || a.Path == "/" || p.holdsHome(a.Path) {
+		return
+	}
+	out.Secret = p.Policy.Secret(a.Path)
+	writes := access(a, out.Missing)&policy.Write != 0
+	if writes && out.Secret == "" && p.inSharedTmp(a.Path) {
+		h := p.Policy.Host()
+		n := len(list(h, "/tmp")) + len(list(h, "/var/tmp"))
+		now := cmp.Or(counted(n, "entry", "entries"), "nothing")
+		out.Hint = learn.Hint{
+			Flags:   "--shared-tmp",
+			GivesUp: "all that is in /tmp and /var/tmp can be read and changed, now " + now,
+		}
+	}
+}
+
+// holdsHome reports whether the home directory is a path or is below it.
+func (p *Plan) holdsHome(dir string) bool {
+	home := p.Policy.Home
+	real, _, ok := p.Policy.Look(home)
+	if ok && home != "" {
 		home = real
 	}
-	if rule.Deny != nil || rule.Allowed || a.Path == "" || a.Path == "/" || home != "" && policy.Within(home, a.Path) {
-		return // never propose a rule for a whole home directory
+	return home != "" && policy.Within(home, dir)
+}
+
+// inSharedTmp reports whether a file is in /tmp or /var/tmp as programs outside see them. A home
+// directory there does not count.
+func (p *Plan) inSharedTmp(file string) bool {
+	if !policy.Within(file, "/tmp") && !policy.Within(file, "/var/tmp") {
+		return false
 	}
-	out.Secret = r.Secret(a.Path)
-	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
-	if tmp && out.Secret == "" && access(a, out.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
-		n := len(list(r.Host(), "/tmp")) + len(list(r.Host(), "/var/tmp"))
-		lost := "all that is in /tmp and /var/tmp can be read and changed, now " + cmp.Or(counted(n, "entry", "entries"), "nothing")
-		out.Hint = learn.Hint{Flags: "--shared-tmp", GivesUp: lost}
-	}
+	inHome := p.Policy.Home != "" && policy.Within(file, p.Policy.Home)
+	return !inHome && p.Mounts.PrivateIn(file) == ""
 }
 
 // rule returns what the policy says about the path that decided.
 func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
+	switch a.Op {
+	case ActConnect:
+		if a.Path != "" {
+			return p.socketRule(a.Path, got.Verdict)
+		}
+		if a.Name == "" {
+			return p.Policy.Connect(a.Port)
+		}
+	case answer.Bind:
+		if a.Path == "" {
+			return p.Policy.Bind(a.Port)
+		}
+	}
 	at := cmp.Or(got.At, a.Path)
-	switch {
-	case a.Op == ActConnect && a.Path != "":
-		for _, s := range p.Policy.Net.Unix {
-			if s.Covers(a.Path) {
-				return policy.Verdict{Allowed: true, Origin: s.Rule.Origin,
-					Reason: fmt.Sprintf("the socket is allowed by %q (%s)", s.Rule.Path, s.Rule.Origin)}
-			}
-		}
-		if v := p.Policy.Allowed(a.Path, policy.Read); v.Deny != nil {
-			return v
-		}
-		if got.Verdict == Allowed {
-			return policy.Verdict{Allowed: true, Reason: "nothing on this machine restricts sockets"}
-		}
-		return policy.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
-	case a.Op == ActConnect && a.Name == "":
-		return p.Policy.Connect(a.Port)
-	case a.Op == answer.Bind && a.Path == "":
-		return p.Policy.Bind(a.Port)
-	case at == "":
+	if at == "" {
 		return policy.Verdict{Reason: "it can't be resolved"}
 	}
 	return p.Policy.Allowed(at, access(a, got.Missing))
 }
 
+// socketRule returns what the policy says about a socket with a path.
+func (p *Plan) socketRule(file string, got answer.Verdict) policy.Verdict {
+	for _, s := range p.Policy.Net.Unix {
+		if s.Covers(file) {
+			reason := fmt.Sprintf("the socket is allowed by %q (%s)", s.Rule.Path, s.Rule.Origin)
+			return policy.Verdict{Allowed: true, Origin: s.Rule.Origin, Reason: reason}
+		}
+	}
+	if v := p.Policy.Allowed(file, policy.Read); v.Deny != nil {
+		return v
+	}
+	if got == Allowed {
+		return policy.Verdict{Allowed: true, Reason: "nothing on this machine restricts sockets"}
+	}
+	return policy.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
+}
+
 // access returns the policy access that an act needs.
 func access(a *Act, missing uint64) policy.Access {
-	switch {
-	case a.Op == ActExec:
+	switch a.Op {
+	case ActExec:
 		return policy.Exec | policy.Read
-	case a.Op == ActOpen && missing != 0 && missing&^(landlock.FSReadFile|landlock.FSReadDir) == 0, a.Op == ActOpen && a.Flags&^ActRead == 0:
-		return policy.Read
+	case ActOpen:
+		const reads = landlock.FSReadFile | landlock.FSReadDir
+		lacksReading := missing != 0 && missing&^reads == 0
+		if lacksReading || a.Flags&^ActRead == 0 {
+			return policy.Read
+		}
 	}
 	return policy.Write
 }

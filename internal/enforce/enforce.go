@@ -103,9 +103,9 @@ type Plan struct {
 	// Confine.
 	Seatbelt *seatbelt.Options
 
-	// Mediation says which calls the broker in the calling program answers while the command
-	// runs. It is nil if there are none, or if there can be no broker.
-	Mediation *broker.Policy
+	// Broker says which calls the broker in the calling program answers while the command runs.
+	// It is nil if there are none, or if there can be no broker.
+	Broker *broker.Policy
 
 	Mounts *mounts.Plan // nil if the command stays in the caller's mount namespace
 
@@ -164,8 +164,8 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Pl
 // The parts of a Plan, by the names that callers outside use. Each has its own package below
 // internal.
 type (
-	// Mediator answers the calls of a Mediation.
-	Mediator = broker.Broker
+	// Broker answers the calls that a plan leaves to it.
+	Broker = broker.Broker
 	// Snapshot is the state of the protected set at one time.
 	Snapshot = protect.Snapshot
 	// Change is a file that changed.
@@ -187,16 +187,15 @@ func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 // fork and exec. c.Cleanup closes what was opened. Steps that must be unrestricted have to be
 // in c.Steps before.
 //
-// The Mediator is nil unless the plan has a Mediation. The caller runs its Serve in a separate
-// goroutine, before or after the command is started, and calls its Close if the command is not
-// started.
+// The Broker is nil unless Plan.Broker is set. The caller runs its Serve in a separate goroutine,
+// before or after the command is started, and calls its Close if the command is not started.
 //
 // On macOS it puts the profile for the command's terminal and the session of ForSession into
 // c.Sandbox. Programs that start such commands must call fork.SandboxMain.
 //
 // Confine ignores gaps: ask Err first. On Linux c.Commit fills the ruleset. If a path of the
 // policy is no longer what was resolved, the command is not started.
-func (p *Plan) Confine(c *fork.Command) (*Mediator, error) { return p.confine(c) }
+func (p *Plan) Confine(c *fork.Command) (*Broker, error) { return p.confine(c) }
 
 // Options has the caller's choices that are not part of a policy.
 type Options struct {
@@ -223,7 +222,7 @@ type Options struct {
 	Hide []string
 
 	// Explain records what the command is refused: see Plan.Refusals. The command needs a
-	// keeper, and the caller must serve the Mediator.
+	// keeper, and the caller must serve the Broker.
 	Explain bool
 
 	// Model is a plan whose refusals are recorded, too, although this one allows the acts.

@@ -24,7 +24,8 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		if fork.ShortageOf(err) != nil {
 			return fmt.Errorf("looking at descriptor %d: %w", i, err)
 		}
-		net, mediated := p.Policy.Net.Mode, p.Mediation.Mediates()
+		net := p.Policy.Net.Mode
+		mediated := p.Broker.ChecksSockets()
 		switch {
 		case err != nil: // no socket, or a closed descriptor
 		case domain == unix.AF_UNIX:
@@ -62,7 +63,8 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 		if err != nil {
 			continue // closed
 		}
-		mode, reference := flags&unix.O_ACCMODE, flags&unix.O_PATH != 0
+		mode := flags & unix.O_ACCMODE
+		reference := flags&unix.O_PATH != 0
 		path := fork.PathOf(fd)
 		for _, m := range mp.Mounts {
 			if !policy.Within(path, m.Path) {

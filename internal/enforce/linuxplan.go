@@ -28,7 +28,8 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, table, rep))
-		p.Mounts, p.tmp = rep.mounts.Plan, rep.mounts.Tmp
+		p.Mounts = rep.mounts.Plan
+		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	} else {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
@@ -37,7 +38,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	peers := p.planFilter(host, opts)
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.holdsSignals())
 	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.watched != nil) {
-		p.Mediation = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: p.signals, Names: p.names, Capabilities: p.keeps()}
+		p.Broker = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: p.signals, Names: p.names, Capabilities: p.keeps()}
 	}
 	rep.linux()
 }
@@ -76,17 +77,19 @@ func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
-	peers = p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
+	peers = p.Caps.NeedsBroker(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if !p.Caps.Seccomp {
 		return peers
 	}
 	q := p.filterOptions(peers)
-	if p.Seccomp = seccomp.Compile(q); p.Seccomp == nil {
+	p.Seccomp = seccomp.Compile(q)
+	if p.Seccomp == nil {
 		p.signals = seccomp.SignalsKernel
 		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 	} else if opts.Explain && p.Caps.SeccompNotify {
 		q.Watch = true
-		p.watched, p.model = seccomp.Compile(q), opts.Model
+		p.watched = seccomp.Compile(q)
+		p.model = opts.Model
 	}
 	return peers
 }
@@ -235,12 +238,12 @@ func (p *Plan) Layers() []Layer {
 	if f := p.Seccomp; f != nil {
 		add("seccomp", fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided))
 	}
-	if p.Mediation.Mediates() {
-		add("sockets", p.Mediation.String())
+	if p.Broker.ChecksSockets() {
+		add("sockets", p.Broker.String())
 	}
 	if why := p.unnamed(); why != "" {
 		add("names", "not resolved: "+why)
-	} else if p.Mediation.Mediates() && len(p.names) > 0 {
+	} else if p.Broker.ChecksSockets() && len(p.names) > 0 {
 		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
 	}
 	if p.holdsSignals() {

@@ -8,18 +8,18 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// mediatesSockets reports whether the broker checks sockets: if it can, and if Landlock does
+// brokerChecksSockets reports whether the broker checks sockets: if it can, and if Landlock does
 // not. From ABI 9 on Landlock checks them at no cost.
-func (c *Caps) mediatesSockets() bool {
+func (c *Caps) brokerChecksSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
 
-// Mediates reports whether a policy leaves the broker anything to decide. It does not if every
-// socket by path is allowed and Landlock checks abstract names and ports. Then datagram sockets
-// work, too.
-func (c *Caps) Mediates(net policy.ResolvedNet) bool {
+// NeedsBroker reports whether a policy leaves the broker anything to decide about sockets. It
+// leaves nothing if every socket by path is allowed and Landlock checks abstract names and ports.
+// Then datagram sockets work, too.
+func (c *Caps) NeedsBroker(net policy.ResolvedNet) bool {
 	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
-	return c.mediatesSockets() && !open
+	return c.brokerChecksSockets() && !open
 }
 
 // asksNames reports whether a command has to look up addresses, since it may connect to ports
@@ -39,7 +39,7 @@ func (p *Plan) unnamed() string {
 		return ""
 	case len(p.names) == 0:
 		return "no server is known from /etc/resolv.conf"
-	case p.Mediation.Mediates():
+	case p.Broker.ChecksSockets():
 		return ""
 	}
 	return "UDP is closed, and zsbx can't ask for the command: " + orUnknown(p.Caps.SeccompNotifyReason)
@@ -52,7 +52,7 @@ func allowsAllPaths(net policy.ResolvedNet) bool {
 
 // SocketsBy returns what checks sockets.
 func (c *Caps) SocketsBy() string {
-	if c.mediatesSockets() {
+	if c.brokerChecksSockets() {
 		return "zsbx"
 	}
 	return "Landlock"

@@ -26,7 +26,8 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep.self(prot.SelfFacts)
 	rep.facts(prot.Facts)
 	p.audit = prot.Audit
-	p.audit.Trees, p.audit.Watch = mounts.WritableTrees(p.Policy.Paths), nil
+	p.audit.Trees = mounts.WritableTrees(p.Policy.Paths)
+	p.audit.Watch = nil
 	p.Seatbelt.Protect = slices.Clone(prot.Self)
 	for _, w := range prot.Watch {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {

@@ -35,8 +35,8 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
-	if p.Mediation.Mediates() {
-		fmt.Fprintf(&b, "mediated\t%s\n", p.Mediation)
+	if p.Broker.ChecksSockets() {
+		fmt.Fprintf(&b, "mediated\t%s\n", p.Broker)
 	}
 	if p.holdsSignals() {
 		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)

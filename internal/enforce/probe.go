@@ -16,10 +16,13 @@ func Assume(os string) Caps {
 func (c Caps) InPlace(keep bool) Caps {
 	c.Orphans = !keep
 	if c.SeccompNotify {
-		c.SeccompNotify, c.SeccompNotifyReason = false, "a command that replaces zsbx has none"
+		c.SeccompNotify = false
+		c.SeccompNotifyReason = "a command that replaces zsbx has none"
 	}
 	if c.MountNS && !c.Privileged {
-		c.MountNS, c.MountReason, c.MountHint = false, "a program that replaces itself can't enter a user namespace", ""
+		c.MountNS = false
+		c.MountReason = "a program that replaces itself can't enter a user namespace"
+		c.MountHint = ""
 	}
 	c.HomeReason = "nobody is left to remove it"
 	c.PidsReason = "a program that replaces itself keeps its process id"

@@ -292,6 +292,7 @@ func ProbeNamespaces(caps *Caps) {
 	case fork.ShortageOf(err) != nil:
 		caps.Err = fmt.Errorf("trying a mount namespace: %w", err)
 	default:
-		caps.MountNS, caps.MountReason = false, "a process to try it in could not be started"
+		caps.MountNS = false
+		caps.MountReason = "a process to try it in could not be started"
 	}
 }

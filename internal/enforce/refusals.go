@@ -115,15 +115,18 @@ func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 	case answer.Signal, answer.Trace, answer.Call:
 		return nil
 	case ActConnect:
-		n.Access, n.Key = 0, "net.connect_tcp"
+		n.Access = 0
+		n.Key = "net.connect_tcp"
 		if a.Path != "" {
 			n.Key = "net.unix"
 		} else if a.Port == 0 {
 			return nil // an abstract socket
 		}
 	case answer.Bind:
-		if n.Change = a.Path != ""; !n.Change {
-			n.Access, n.Key = 0, "net.bind_tcp"
+		n.Change = a.Path != ""
+		if !n.Change {
+			n.Access = 0
+			n.Key = "net.bind_tcp"
 		}
 	case answer.Rename, answer.Exchange, answer.Link:
 		if gains {
@@ -138,7 +141,9 @@ func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 	case answer.Make, answer.Remove:
 		n.Change = true
 	case answer.TempFile:
-		n.Path, n.Dir, n.Change = path.Join(a.Path, "file"), false, true
+		n.Path = path.Join(a.Path, "file")
+		n.Dir = false
+		n.Change = true
 	case ActOpen:
 		n.Change = a.Missing && a.Flags&ActCreat != 0
 	}

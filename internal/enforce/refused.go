@@ -26,7 +26,9 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	why := noNamespace(se)
 	switch {
 	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno):
-		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
+		caps.MountNS = false
+		caps.MountReason = why
+		caps.MountHint = ""
 		if p.Mounts.UserNS {
 			caps.MountHint = lateHint(se.Errno)
 		}

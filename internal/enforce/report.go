@@ -53,7 +53,8 @@ func (r *report) linux() {
 	for _, d := range r.cut.Unheld {
 		r.denied(d.Deny, d.Why, d.In)
 	}
-	r.p.denied, r.p.open = r.cut.Denied, r.cut.Open
+	r.p.denied = r.cut.Denied
+	r.p.open = r.cut.Open
 	if r.p.Landlock != nil {
 		r.self(append(r.set.SelfFacts, r.apart...))
 	}
@@ -142,7 +143,9 @@ const noLandlock = "without Landlock no mount namespace is made"
 // namespace adds gaps for what is open without a mount namespace, or despite one: the protected
 // set, metadata, shared memory, terminals, denials in writable trees.
 func (r *report) namespace() {
-	p, why, hint := r.p, r.mounts.None, ""
+	p := r.p
+	why := r.mounts.None
+	hint := ""
 	if p.Landlock == nil && len(r.opts.Protect) > 0 {
 		r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
 	}
@@ -197,7 +200,7 @@ func (r *report) network() {
 		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network except what is allowed", Hint: "--net", Origin: net.From,
 			Why: "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason)})
 	}
-	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
+	if net.Mode != policy.NetPorts || p.Broker.ChecksSockets() {
 		return
 	}
 	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
@@ -213,7 +216,7 @@ func (r *report) network() {
 // socket adds gaps for the ways that are left to daemons outside.
 func (r *report) socket() {
 	p := r.p
-	if p.Mediation.Mediates() {
+	if p.Broker.ChecksSockets() {
 		return
 	}
 	if (p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {

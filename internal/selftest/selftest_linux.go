@@ -50,7 +50,8 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 	}
 	confined, err := s.inChild(plan, steps)
 	free, freeErr := s.inChild(nil, steps)
-	if err = errors.Join(err, freeErr); err != nil {
+	err = errors.Join(err, freeErr)
+	if err != nil {
 		s.err = fmt.Errorf("self-test of %s: %w", name, err)
 		return
 	}
@@ -58,9 +59,11 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 		Detail: fmt.Sprintf("%s: %s, without restrictions %s", steps[len(steps)-1].Name, answerText(confined), answerText(free))}
 	switch {
 	case confined != 0 && confined != free:
-		p.Held, p.Means = true, means
+		p.Held = true
+		p.Means = means
 	case confined == unix.EPERM, confined == unix.EACCES, confined == unix.ENOSYS && name == enforce.GapKernel:
-		p.Held, p.Means = true, "refused to zsbx, too" // by the machine's settings, or by a sandbox around this process
+		p.Held = true
+		p.Means = "refused to zsbx, too" // by the machine's settings, or by a sandbox around this process
 	}
 	p.Gap = slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == name })
 	s.proofs = append(s.proofs, p)
@@ -71,7 +74,7 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 // one before the last becomes the last one's first argument.
 func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 	// The keeper waits for the steps, not this process, which may have to answer some of them
-	// (Plan.Mediation). The command is a directory, which can't be executed, so nothing else
+	// (Plan.Broker). The command is a directory, which can't be executed, so nothing else
 	// runs.
 	c := &fork.Command{Path: "/", Args: []string{"/"}}
 	if plan != nil {

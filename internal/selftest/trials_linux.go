@@ -37,7 +37,9 @@ func (s *linuxScene) tryAll() error {
 }
 
 func (s *linuxScene) tryFiles(open *enforce.Plan) {
-	file, prog, truncateBy := s.dir+"/file", s.dir+"/prog", "Landlock"
+	file := s.dir + "/file"
+	prog := s.dir + "/prog"
+	truncateBy := "Landlock"
 	if s.caps.Landlock < 3 {
 		truncateBy = "seccomp"
 	}
@@ -74,13 +76,14 @@ func (s *linuxScene) trySockets(open *enforce.Plan) error {
 	const promise = "no connection to sockets of programs outside, by "
 	by := s.caps.SocketsBy()
 	s.try(enforce.GapUnixSockets, promise+"path", by, open, connectUnix("a path", s.dir+"/socket")...)
-	link, other := s.dir+"/in/link", s.dir+"/in/other"
+	link := s.dir + "/in/link"
+	other := s.dir + "/in/other"
 	if err := errors.Join(os.Symlink("../socket", link), os.Link(s.dir+"/socket", other)); err != nil {
 		return err
 	}
 	s.try(enforce.GapUnixSockets, promise+"path: through a link", by, open, connectUnix("a link", link)...)
 	s.try(enforce.GapUnixSockets, promise+"path: by another name", by, open, connectUnix("a hard link", other)...)
-	if open.Mediation.Mediates() { // else Landlock checks the addresses of datagrams
+	if open.Broker.ChecksSockets() { // else Landlock checks the addresses of datagrams
 		s.try(enforce.GapUnixSockets, promise+"path: datagrams", "seccomp", open, socket("socket(2) Unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM))
 	}
 	s.try(enforce.GapAbstractSockets, promise+"abstract name", by, open, connectUnix("an abstract name", abstract)...)
@@ -150,7 +153,8 @@ func (s *linuxScene) tryMounts() error {
 	if err != nil {
 		return err
 	}
-	own, by := s.dir+"/in/own", "mounts"
+	own := s.dir + "/in/own"
+	by := "mounts"
 	plan := enforce.NewPlan(&s.policy, s.caps, &host, enforce.Options{Protect: []string{own}})
 	if plan.Mounts == nil {
 		by = "Landlock"
@@ -158,7 +162,8 @@ func (s *linuxScene) tryMounts() error {
 	s.try(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
 	r := s.policy
 	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/in/denied"}}
-	if plan = enforce.NewPlan(&r, s.caps, &host, enforce.Options{}); plan.Mounts == nil {
+	plan = enforce.NewPlan(&r, s.caps, &host, enforce.Options{})
+	if plan.Mounts == nil {
 		return nil
 	}
 	if id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600); plan.Mounts.IPC && err == nil {
@@ -178,7 +183,8 @@ func (s *linuxScene) tryMounts() error {
 
 // in returns the plan for a writable directory.
 func (s *linuxScene) in(dir string, host *policy.Host) *enforce.Plan {
-	r, tree := s.policy, s.policy.Paths[0]
+	r := s.policy
+	tree := s.policy.Paths[0]
 	there := host.Look(dir)
 	tree.Path = dir
 	tree.Rule.Path = dir
@@ -201,7 +207,8 @@ func (s *linuxScene) tryFar(host *policy.Host) error {
 // have already. Root can list every directory.
 func (s *linuxScene) tryShut(host *policy.Host) error {
 	const mode = 0o311
-	hg, hooks := s.dir+"/shut/.hg", s.dir+"/shut/.git/hooks"
+	hg := s.dir + "/shut/.hg"
+	hooks := s.dir + "/shut/.git/hooks"
 	if err := errors.Join(os.Chmod(hg, mode), os.Chmod(hooks, mode)); err != nil {
 		return err
 	}

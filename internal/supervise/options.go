@@ -68,7 +68,7 @@ type Options struct {
 	IDFile string
 
 	// Keep leaves running what the command leaves behind when it ends. Output
-	// is no longer copied then: only files stay. If the plan has a Mediation,
+	// is no longer copied then: only files stay. If the plan has a Broker,
 	// this process goes on answering for it until Command.Served returns. If it
 	// ends before, connections and signals of what is left fail. See Front for
 	// a program that ends with the command.

@@ -29,7 +29,7 @@ type Command struct {
 	relay    *stdio.Relay   // nil without Options.TTY
 	signals  chan os.Signal // nil unless this process receives signals for the command
 	pass     *passing
-	broker   *enforce.Mediator
+	broker   *enforce.Broker
 	served   chan struct{} // closed when the broker is done
 	before   *enforce.Snapshot
 	note     note      // what was stored for whoever reports if this process is killed

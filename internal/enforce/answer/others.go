@@ -11,13 +11,13 @@ import (
 // connect answers for connect(2) to a Unix socket by path, to an abstract one of another
 // session, or to a TCP port. By path it can't distinguish the session's sockets from others.
 func (w *World) connect(a *Act) Answer {
-	mediates := w.Broker.Mediates()
+	checks := w.Broker.ChecksSockets()
 	switch {
 	case a.Path != "":
 		if ans, hidden := w.hidden(a, a.Path); hidden {
 			return ans
 		}
-		if !mediates {
+		if !checks {
 			return w.need(a.Path, landlock.FSResolveUnix)
 		}
 		for i := range w.Broker.Net.Unix {
@@ -26,7 +26,7 @@ func (w *World) connect(a *Act) Answer {
 			}
 		}
 		return refused(Broker, "EACCES", a.Path)
-	case a.Name != "" && mediates:
+	case a.Name != "" && checks:
 		return refused(Broker, "ECONNREFUSED", "")
 	case a.Name != "" && w.scoped(landlock.ScopeAbstractUnix):
 		return refused(Landlock, "EPERM", "")
@@ -34,7 +34,7 @@ func (w *World) connect(a *Act) Answer {
 		return allowed()
 	}
 	ans := w.port(a.Port, landlock.NetConnectTCP)
-	if ans.By != Seccomp && mediates && w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, a.Port) {
+	if ans.By != Seccomp && checks && w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, a.Port) {
 		return refused(Broker, "EACCES", "")
 	}
 	return ans

@@ -86,18 +86,18 @@ func timeCalls(n, family int, f func(fd int) error) error {
 	return nil
 }
 
-// withoutMediation returns the plan that this machine would get if there could be no broker.
-func (p *place) withoutMediation() *enforce.Plan {
+// withoutBroker returns the plan that this machine would get if there could be no broker.
+func (p *place) withoutBroker() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.SeccompNotify = false
 	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
 // BenchmarkSocketCalls times connect(2) by TCP and to a Unix socket of the session, and
-// sendmsg(2), which is not mediated. It does so without zsbx, with only a filter, and mediated.
+// sendmsg(2), which the broker does not see. It does so without zsbx, with only a filter, and with a broker.
 func BenchmarkSocketCalls(b *testing.B) {
-	if !mediated() {
-		b.Skip("sockets are not mediated here")
+	if !brokerChecks() {
+		b.Skip("the broker does not check sockets here")
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -106,9 +106,9 @@ func BenchmarkSocketCalls(b *testing.B) {
 	defer l.Close()
 	go acceptAll(l)
 	p := newPlace(b)
-	plans := map[string]*enforce.Plan{"bare": nil, "filter": p.withoutMediation(), "mediated": p.plan()}
+	plans := map[string]*enforce.Plan{"bare": nil, "filter": p.withoutBroker(), "broker": p.plan()}
 	for act, arg := range map[string]string{"bench-tcp": fmt.Sprint(l.Addr().(*net.TCPAddr).Port), "bench-unix": p.in + "/sock", "bench-sendmsg": ""} {
-		for _, how := range []string{"bare", "filter", "mediated"} {
+		for _, how := range []string{"bare", "filter", "broker"} {
 			b.Run(strings.TrimPrefix(act, "bench-")+"/"+how, func(b *testing.B) {
 				os.Remove(p.in + "/sock")
 				exe := self(b)
@@ -124,20 +124,20 @@ func BenchmarkSocketCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkMediationStart times the start and the end of true(1), with and without mediation.
-func BenchmarkMediationStart(b *testing.B) {
-	if !mediated() {
-		b.Skip("sockets are not mediated here")
+// BenchmarkBrokerStart times the start and the end of true(1), with and without a broker.
+func BenchmarkBrokerStart(b *testing.B) {
+	if !brokerChecks() {
+		b.Skip("the broker does not check sockets here")
 	}
 	p := newPlace(b)
-	plans := [2]*enforce.Plan{p.withoutMediation(), p.plan()}
+	plans := [2]*enforce.Plan{p.withoutBroker(), p.plan()}
 	var took [2][]time.Duration
 	for i := range 2 * b.N { // in turns, so that load affects both
 		start := time.Now()
 		run(b, plans[i%2], &fork.Command{Path: "/bin/true", Args: []string{"true"}, Keeper: &fork.Keeper{}})
 		took[i%2] = append(took[i%2], time.Since(start))
 	}
-	for i, name := range []string{"filter", "mediated"} {
+	for i, name := range []string{"filter", "broker"} {
 		slices.Sort(took[i])
 		b.ReportMetric(float64(took[i][b.N/2].Microseconds()), name+"-median-us")
 		b.ReportMetric(float64(took[i][b.N/10].Microseconds()), name+"-tenth-us")

@@ -11,7 +11,7 @@ import (
 // TestSocketWaiting: a call waits, times out or is interrupted as without zsbx. The
 // interruption needs a program whose signal handlers don't restart calls, which is Python.
 func TestSocketWaiting(t *testing.T) {
-	needMediation(t)
+	needBroker(t)
 	testkit.NeedProgram(t, "/usr/bin/python3")
 	p := newPlace(t)
 	if err := os.WriteFile(p.in+"/wait.py", []byte(waitScript), 0o644); err != nil {

@@ -109,7 +109,7 @@ func startOverseer(t *testing.T, p *place, processors string, d time.Duration, a
 // TestSocketStall: a call that the command makes slow delays no other call.
 func TestSocketStall(t *testing.T) {
 	t.Parallel()
-	needMediation(t)
+	needBroker(t)
 	for _, how := range []string{"full", "linger"} {
 		p := newPlace(t)
 		if got := p.try(t, nil, "stall", how, p.in+"/control"); got != 0 {
@@ -125,7 +125,7 @@ func TestSocketStall(t *testing.T) {
 // collection and time limits, with one processor and with two.
 func TestSocketStallTime(t *testing.T) {
 	t.Parallel()
-	needMediation(t)
+	needBroker(t)
 	for _, processors := range []string{"1", "2"} {
 		p := newPlace(t)
 		begin := time.Now()
@@ -144,7 +144,7 @@ func TestSocketStallTime(t *testing.T) {
 // fail and the session ends.
 func TestSupervisorStopped(t *testing.T) {
 	t.Parallel()
-	needMediation(t)
+	needBroker(t)
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
 	log := p.in + "/log"
@@ -189,7 +189,7 @@ func TestSupervisorStopped(t *testing.T) {
 // TestSupervisorReplaced: after the supervisor has ended, the command can't replace it.
 func TestSupervisorReplaced(t *testing.T) {
 	t.Parallel()
-	needMediation(t)
+	needBroker(t)
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
 	c := actCommand(self(t), p.in, "own-overseer", []string{d.path})

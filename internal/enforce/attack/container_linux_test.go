@@ -112,7 +112,7 @@ func actUnder(plan *enforce.Plan, exe, dir string, act []string) error {
 // says so, the command runs, and what Landlock closes is closed.
 func TestContainer(t *testing.T) {
 	needLandlock(t, 1) // else there are other gaps as well
-	needMediation(t)
+	needBroker(t)
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
 	name := fmt.Sprintf("zsbx-container-%d", os.Getpid())

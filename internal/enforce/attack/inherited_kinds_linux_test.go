@@ -31,7 +31,7 @@ func stdinSocket(t *testing.T, p *place, domain, kind int, act, arg string) *for
 // TestDatagramStdin: the command is not started with a datagram socket, since that could send
 // to any program.
 func TestDatagramStdin(t *testing.T) {
-	needMediation(t)
+	needBroker(t)
 	p := newPlace(t)
 	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: p.out + "/dgram", Net: "unixgram"})
 	if err != nil {

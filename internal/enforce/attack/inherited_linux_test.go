@@ -141,7 +141,7 @@ func TestInheritedSocketsRefused(t *testing.T) {
 		if err := unix.Listen(fd, 1); err != nil {
 			t.Fatal(err)
 		}
-		refused(p.withoutMediation(), f, "descriptor 0 is a socket that could send anywhere")
+		refused(p.withoutBroker(), f, "descriptor 0 is a socket that could send anywhere")
 		if protocol == unix.IPPROTO_SCTP {
 			refused(p.stdinPlan(), f, "descriptor 0 is a socket that could send anywhere")
 		}

@@ -105,7 +105,7 @@ func lost() unixErrno {
 // listenWithoutPorts returns the answer to listen(2) on a Unix socket if no port may be
 // listened on. A filter alone can't distinguish it from a TCP socket.
 func listenWithoutPorts() unixErrno {
-	if mediated() {
+	if brokerChecks() {
 		return ok
 	}
 	return lost() // a broker that asks name servers checks listen(2), too
@@ -114,7 +114,7 @@ func listenWithoutPorts() unixErrno {
 // needPorts skips a test if nothing can limit TCP to ports.
 func needPorts(t *testing.T) {
 	t.Helper()
-	if !mediated() {
+	if !brokerChecks() {
 		needLandlock(t, 4)
 	}
 }
@@ -239,8 +239,8 @@ func TestBindPorts(t *testing.T) {
 	}
 }
 
-// Mediated reports whether sockets are checked by zsbx here.
-func mediated() bool {
+// brokerChecks reports whether the broker checks sockets here.
+func brokerChecks() bool {
 	c := enforce.Probe()
 	return c.Landlock < 9 && c.Seccomp && c.SeccompNotify
 }
@@ -270,7 +270,7 @@ func TestUnixSockets(t *testing.T) {
 	p.policy.Net.Unix = []policy.Path{{Path: allowed, ID: id, Mode: mode, Rule: policy.Rule{Origin: policy.Origin{Source: "--unix"}}}}
 	plan := p.plan()
 	check := func(name string, want unixErrno, abi int) {
-		if have < abi && !mediated() {
+		if have < abi && !brokerChecks() {
 			t.Logf("%s: not checked below ABI %d", name, abi)
 			want = 0
 		}
@@ -279,7 +279,7 @@ func TestUnixSockets(t *testing.T) {
 		}
 	}
 	hidden := unix.EPERM
-	if mediated() {
+	if brokerChecks() {
 		hidden = unix.ECONNREFUSED // as if nobody had the name
 	}
 	check(abstract, hidden, 6)

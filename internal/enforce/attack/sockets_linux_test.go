@@ -16,10 +16,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// needMediation skips a test if the kernel checks sockets itself, or if nothing can.
-func needMediation(t testing.TB) {
+// needBroker skips a test if the kernel checks sockets itself, or if nothing can.
+func needBroker(t testing.TB) {
 	t.Helper()
-	if mediated() {
+	if brokerChecks() {
 		return
 	}
 	c := enforce.Probe()
@@ -34,7 +34,7 @@ func needMediation(t testing.TB) {
 func needGuard(t testing.TB) {
 	t.Helper()
 	if enforce.Probe().Landlock < 9 {
-		needMediation(t)
+		needBroker(t)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSocketSpellings(t *testing.T) {
 				name := target
 				if how == "abstract" {
 					target, want = fmt.Sprintf("zsbx-test-%d", os.Getpid()), unix.EPERM
-					if mediated() {
+					if brokerChecks() {
 						want = unix.ECONNREFUSED // as if nobody had the name
 					}
 					name = "@" + target
@@ -245,9 +245,9 @@ func TestSocketDatagrams(t *testing.T) {
 			t.Run(act+" "+how, func(t *testing.T) {
 				want := unix.EACCES
 				switch {
-				case mediated() && act == "dgram":
+				case brokerChecks() && act == "dgram":
 					want = unix.ESOCKTNOSUPPORT
-				case mediated() && how != "connect":
+				case brokerChecks() && how != "connect":
 					want = 0 // it goes to the other end
 				}
 				p := newPlace(t)
@@ -316,7 +316,7 @@ func TestSocketPairs(t *testing.T) {
 // TestSocketAllPaths: if every socket by path is allowed, datagrams are, too, but abstract
 // names of others are not.
 func TestSocketAllPaths(t *testing.T) {
-	needMediation(t)
+	needBroker(t)
 	needLandlock(t, 6)
 	p := newPlace(t)
 	p.policy.Net.Unix = []policy.Path{{Path: "/", Mode: fs.ModeDir}}
@@ -346,7 +346,7 @@ func TestSocketAllPaths(t *testing.T) {
 
 // TestSocketOddAddresses: an invalid address gets the kernel's own answer.
 func TestSocketOddAddresses(t *testing.T) {
-	needMediation(t)
+	needBroker(t)
 	p := newPlace(t)
 	if err := unix.Mkfifo(p.in+"/fifo", 0o600); err != nil {
 		t.Fatal(err)

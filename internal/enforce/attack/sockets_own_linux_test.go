@@ -70,7 +70,7 @@ func TestSocketOwn(t *testing.T) {
 // TestSocketCrowd: the broker keeps one file open for each listening socket, up to a limit. At the
 // limit the next one is refused, and no socket is forgotten.
 func TestSocketCrowd(t *testing.T) {
-	needMediation(t)
+	needBroker(t)
 	const limit, more = 512, 520
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < 4*limit {
@@ -97,7 +97,7 @@ func TestSocketCrowd(t *testing.T) {
 func TestSocketTwinName(t *testing.T) {
 	needGuard(t)
 	want := unix.EPERM
-	if mediated() {
+	if brokerChecks() {
 		want = unix.ECONNREFUSED
 	}
 	kinds := map[string]int{"unix": unix.SOCK_STREAM, "unixpacket": unix.SOCK_SEQPACKET}

@@ -20,7 +20,7 @@ import (
 func TestSocketReuse(t *testing.T) {
 	needGuard(t)
 	taken := unix.ECONNREFUSED
-	if !mediated() {
+	if !brokerChecks() {
 		taken = unix.EPERM // Landlock knows whose it is
 	}
 	for _, tt := range []struct {
@@ -188,7 +188,7 @@ func TestSocketMountNamespace(t *testing.T) {
 		os.Remove(p.in + "/link")
 		os.Remove(p.in + "/own")
 		want := unixErrno(0)
-		if mediated() && (strings.HasPrefix(how, "proc-") || how == "dev-fd") {
+		if brokerChecks() && (strings.HasPrefix(how, "proc-") || how == "dev-fd") {
 			want = unix.EACCES // the broker follows no magic links of /proc
 		}
 		if got := p.try(t, plan, "reach-own", how, p.in+"/own"); got != want {

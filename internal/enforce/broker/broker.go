@@ -26,8 +26,8 @@ type Policy struct {
 	Capabilities uint64
 }
 
-// Mediates reports whether the broker decides about the peers of sockets.
-func (m *Policy) Mediates() bool { return m != nil && m.Peers }
+// ChecksSockets reports whether the broker decides about the peers of sockets.
+func (m *Policy) ChecksSockets() bool { return m != nil && m.Peers }
 
 // unixAddress returns the path or the abstract name in an AF_UNIX address, as the kernel reads
 // it (unix(7)). A path ends at the first NUL byte or at the end of the address. An abstract
@@ -83,7 +83,7 @@ func (m *Policy) mayAsk(b []byte) bool {
 	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
 }
 
-// String describes the mediation in a plan, for people.
+// String says in a plan what the broker answers, for people.
 func (m *Policy) String() string {
 	allowed := "none outside"
 	if n := len(m.Net.Unix); n > 0 {

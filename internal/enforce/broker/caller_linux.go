@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// caller is the thread that made a mediated call. What was looked up by its number may be about
+// caller is the thread that made a call that the filter hands over. What was looked up by its number may be about
 // a later thread with the same number, unless queue.valid returns true afterwards.
 type caller struct{ tid int }
 

@@ -23,8 +23,8 @@ func YamaRefuses(scope byte, capabilities uint64) string {
 	return ""
 }
 
-// mediateRules hand the calls that connect a socket or make it listen to the broker.
-func mediateRules(capabilities uint64) []rule {
+// socketRules hand the calls that connect a socket or make it listen to the broker.
+func socketRules(capabilities uint64) []rule {
 	rules := []rule{
 		refuse(actNotify, "Unix sockets may connect only to sockets of the session and to allowed ones", "connect"),
 		refuse(actNotify, "a Unix socket that listens counts as the session's from then on", "listen"),
@@ -56,7 +56,7 @@ func listenerRule() rule {
 
 // noDatagrams returns clauses that refuse Unix datagram sockets. They must come before those
 // that allow AF_UNIX. sendmsg(2) has the receiver's address in memory, where a filter can't
-// look. Mediating it would slow down every program that uses it. For AF_UNIX the kernel treats
+// look. Asking the broker would slow down every program that uses it. For AF_UNIX the kernel treats
 // SOCK_RAW as SOCK_DGRAM.
 func noDatagrams() []clause {
 	var out []clause

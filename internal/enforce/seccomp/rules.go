@@ -36,7 +36,7 @@ func Compile(q Options) *Filter {
 	}
 	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
 	if q.Peers {
-		rules = append(rules, mediateRules(q.Capabilities)...)
+		rules = append(rules, socketRules(q.Capabilities)...)
 		unixSockets = append(noDatagrams(), unixSockets...)
 	}
 	switch q.Net.Mode {
