@@ -62,7 +62,7 @@ func ExampleStart() {
 
 // Which promises of a policy this machine can't keep, without running anything.
 func ExampleGaps() {
-	gaps, err := sandbox.Gaps(policy.Baseline(policy.ThisSystem()), sandbox.Options{Args: []string{"make"}})
+	gaps, err := sandbox.Gaps(policy.Baseline(policy.ThisSystem()), sandbox.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

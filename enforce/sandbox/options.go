@@ -57,7 +57,8 @@ type Options struct {
 
 	// Controlling runs the command in a terminal session of its own, whose controlling
 	// terminal is Stdin. Stdin has to be a terminal that is none's yet, such as the end of a
-	// pseudo-terminal that the caller has opened. It excludes TTY.
+	// pseudo-terminal that the caller has opened, and may close once Start has returned. It
+	// excludes TTY.
 	Controlling bool
 
 	// Name names the session (track.CheckName). Tracker says what tracks its processes; "" is

@@ -42,7 +42,7 @@ func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 }
 
 // Gaps returns the promises of a policy that this machine can't keep, accepted or not,
-// without running anything.
+// without running anything. Args may be empty.
 func Gaps(p *policy.Policy, o Options) ([]Gap, error) {
 	opts, err := o.options()
 	if err != nil {

@@ -243,6 +243,7 @@ func TestGaps(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "ran")); err != nil {
 		t.Fatal(err)
 	}
+	o.Args = nil // no command is needed
 	gaps, err := sandbox.Gaps(p, o)
 	if err != nil {
 		t.Fatal(err)
