@@ -23,12 +23,12 @@ func capabilityNames() []string {
 		6:       "setgid",           // apt and npm drop root for downloads and scripts
 		7:       "setuid",           // for the same
 		10:      "net_bind_service", // development servers on ports below 1024
-		31:      "setfcap",          // package managers set file capabilities, which give no more than a set-user-ID bit
+		31:      "setfcap",          // package managers; they give no more than a set-user-ID bit
 	}
 }
 
-// keptCapabilities returns the bits that the command may keep. CAP_KILL is one only if signals
-// are kept inside: by Landlock, a PID namespace or the broker.
+// keptCapabilities returns the bits that the command may keep. It may keep CAP_KILL only if
+// Landlock, a PID namespace or the broker keeps signals inside.
 func keptCapabilities(signalsHeld bool) uint64 {
 	var keep uint64
 	for bit, name := range capabilityNames() {
@@ -39,8 +39,8 @@ func keptCapabilities(signalsHeld bool) uint64 {
 	return keep
 }
 
-// keeps returns the capabilities that the command keeps. Those in a user namespace of its own
-// give nothing outside, and it loses them.
+// keeps returns the capabilities that the command keeps. In a private user namespace it keeps
+// none.
 func (p *Plan) keeps() uint64 {
 	if p.Mounts != nil && p.Mounts.UserNS {
 		return 0

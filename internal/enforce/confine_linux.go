@@ -30,8 +30,8 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd := -1
-	var own *mounts.Terminal
+	ruleset := -1
+	var terminal *mounts.Terminal
 	steps := p.capabilitySteps(c.Memory())
 	if p.Landlock != nil || p.Seccomp != nil {
 		steps = append(steps, fork.Step{
@@ -40,57 +40,72 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		})
 	}
 	if p.Landlock != nil {
-		fd, err = p.Landlock.Create()
+		ruleset, err = p.Landlock.Create()
 		if err != nil {
 			return nil, err
 		}
-		p.reopened = p.reopen(c.Files, fd)
-		own = p.Mounts.Terminal(c.Files)
+		p.reopened = p.reopen(c.Files, ruleset)
+		terminal = p.Mounts.Terminal(c.Files)
 		steps = append(steps, fork.Step{
 			Tag: landlock.Tag, Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
-			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
+			Args: [6]uintptr{uintptr(ruleset), uintptr(p.Landlock.RestrictFlags())},
 		})
 	}
-	var m *broker.Broker
-	switch {
-	case p.Broker != nil:
-		var more []fork.Step
-		m, more, err = broker.New(p.Broker, c.Memory(), cmp.Or(p.watched, p.Seccomp))
-		if err != nil {
-			unix.Close(fd)
-			return nil, err
-		}
-		if p.watched != nil {
-			asked := *cmp.Or(p.model, p)
-			asked.reopened = p.reopened
-			world := asked.world()
-			world.Filter = p.Seccomp
-			world.Broker = p.Broker // the answers of those in effect
-			w := watch.New(world, p.model != nil)
-			p.recorder = w
-			m.Watch = w.Watch
-		}
-		steps = append(steps, more...)
-	case p.Seccomp != nil:
-		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
+	b, filter, err := p.filterSteps(c.Memory())
+	if err != nil {
+		unix.Close(ruleset)
+		return nil, err
 	}
+	steps = append(steps, filter...)
 	if p.Mounts != nil {
 		// The working directory is entered again afterwards, since the old one bypasses all
 		// mounts.
 		c.Dir = dir
 		c.Namespaces |= p.Mounts.Clone()
-		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), fd, own)
+		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), ruleset, terminal)
 		c.Steps = append(c.Steps, nullSteps(c)...)
 	}
 	c.Steps = append(c.Steps, steps...)
 	if p.Landlock != nil {
-		c.Cleanup = append(c.Cleanup, func() { unix.Close(fd) })
-		c.Commit = append(c.Commit, func(*fork.Process) error { return p.Landlock.AddRules(fd) })
+		c.Cleanup = append(c.Cleanup, func() { unix.Close(ruleset) })
+		c.Commit = append(c.Commit, func(*fork.Process) error { return p.Landlock.AddRules(ruleset) })
 	}
-	if m != nil {
-		m.Attach(c, p.watched != nil)
+	if b != nil {
+		b.Attach(c, p.watched != nil)
 	}
-	return m, nil
+	return b, nil
+}
+
+// filterSteps returns the steps that install the filter, and the broker for the calls that the
+// filter hands over. The broker is nil if there are none.
+func (p *Plan) filterSteps(m *fork.Memory) (*broker.Broker, []fork.Step, error) {
+	if p.Broker == nil {
+		if p.Seccomp == nil {
+			return nil, nil, nil
+		}
+		return nil, []fork.Step{p.Seccomp.Step(m, seccomp.FilterSpecAllow)}, nil
+	}
+	b, steps, err := broker.New(p.Broker, m, cmp.Or(p.watched, p.Seccomp))
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.watched != nil {
+		p.record(b)
+	}
+	return b, steps, nil
+}
+
+// record makes a broker record what the command is refused. With a model the refusals are those
+// of the model's files, but the filter and the broker that answer are this plan's.
+func (p *Plan) record(b *broker.Broker) {
+	asked := *cmp.Or(p.model, p)
+	asked.reopened = p.reopened
+	world := asked.world()
+	world.Filter = p.Seccomp
+	world.Broker = p.Broker
+	w := watch.New(world, p.model != nil)
+	p.recorder = w
+	b.Watch = w.Watch
 }
 
 // checkFiles refuses descriptors with which the command could bypass the plan. It returns the
@@ -101,14 +116,15 @@ func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 	}
 	dir = c.Dir
 	if p.Mounts != nil {
-		if err := refuseCovered(p.Mounts, c.Files); err != nil {
+		err = refuseCovered(p.Mounts, c.Files)
+		if err != nil {
 			return "", err
 		}
-		if dir == "" {
-			dir, err = os.Getwd()
-			if err != nil {
-				return "", fmt.Errorf("the working directory: %w", err)
-			}
+	}
+	if p.Mounts != nil && dir == "" {
+		dir, err = os.Getwd()
+		if err != nil {
+			return "", fmt.Errorf("the working directory: %w", err)
 		}
 	}
 	return dir, p.refuseSockets(c)
@@ -119,7 +135,7 @@ func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
 // sets. Without CAP_SETPCAP the bounding set can't be changed. Then no_new_privs keeps exec
 // from giving more than the thread has.
 //
-// The maker of a user namespace has all capabilities in it. An ordinary user loses them on
+// A process that makes a user namespace has all capabilities in it. An ordinary user loses them on
 // exec, except those in the program's file.
 func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	if p.DropCapabilities == 0 && (p.Mounts == nil || !p.Mounts.UserNS) {
@@ -147,23 +163,30 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	})
 }
 
-// ExplainStart explains why a command could not be confined, if err is a *fork.StepError about
-// a step of Confine. It returns any other error, or nil, as it is. The result wraps err.
+// ExplainStart says why a command could not be confined, if err is a *fork.StepError about a step
+// of Confine. The result wraps err. Any other error, or nil, is returned unchanged.
 func ExplainStart(err error) error {
 	se, ok := errors.AsType[*fork.StepError](err)
 	if !ok || se.Stage == fork.StageExec {
 		return err
 	}
-	switch {
-	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
+	if se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE {
 		return fmt.Errorf("%s (denied or protected) %w: %w", se.Name, landlock.ErrChanged, err)
-	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
-		return fmt.Errorf("16 Landlock domains are nested here already, and more are not possible: %w", err)
-	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,
-		se.Tag == seccomp.Tag && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
-		return fmt.Errorf("another sandbox around this one refuses it: %w", err)
-	case se.Tag == seccomp.Tag && se.Errno == syscall.ENOMEM:
-		return fmt.Errorf("too many seccomp filters are nested here already, or memory is short: %w", err)
+	}
+	type failure struct {
+		tag   fork.Tag
+		errno syscall.Errno
+	}
+	const outer = "another sandbox around this one refuses it"
+	why := map[failure]string{
+		{landlock.Tag, syscall.EPERM}: outer,
+		{seccomp.Tag, syscall.EPERM}:  outer,
+		{seccomp.Tag, syscall.EACCES}: outer,
+		{landlock.Tag, syscall.E2BIG}: "16 Landlock domains are nested here already, and more are not possible",
+		{seccomp.Tag, syscall.ENOMEM}: "too many seccomp filters are nested here already, or memory is short",
+	}[failure{se.Tag, se.Errno}]
+	if why != "" {
+		return fmt.Errorf("%s: %w", why, err)
 	}
 	return err
 }

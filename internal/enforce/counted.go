@@ -54,7 +54,8 @@ func (p *Plan) givesUp(name string) string {
 	return ""
 }
 
-// counted returns "1 process" or "2 processes", and "" for none: what is not seen may be there.
+// counted returns "1 process" or "2 processes". It returns "" for none, since there may be some
+// that are not seen.
 func counted(n int, one, many string) string {
 	switch n {
 	case 0:
@@ -74,10 +75,14 @@ func list(h *policy.Host, dir string) (names []string) {
 	return names
 }
 
-// numbered counts the entries of a directory whose names are numbers. With own only this user's count.
-func numbered(h *policy.Host, dir string, own bool) (n int) {
+// numbered counts the entries of a directory whose names are numbers. With mine it counts only
+// those of this user.
+func numbered(h *policy.Host, dir string, mine bool) (n int) {
 	for _, name := range list(h, dir) {
-		if _, err := strconv.Atoi(name); err == nil && (!own || h.Look(dir+"/"+name).Stat.UID == h.UID) {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		if !mine || h.Look(dir+"/"+name).Stat.UID == h.UID {
 			n++
 		}
 	}

@@ -22,11 +22,11 @@ type Caps struct {
 	OS string // "linux" or "macos"
 
 	// Err is what kept Probe from finding out: a shortage (fork.ShortageOf), or an error that is no
-	// answer. All else is then unknown. A plan made with it confines no command, since Confine returns this error.
+	// answer. All else is then unknown. Confine of a plan made with it returns this error.
 	Err error
 
 	Landlock       int    // ABI version; 0 if the system calls are missing or refused
-	LandlockReason string // why Landlock is 0: "not built into this kernel", "not in the lsm= list", "refused by a seccomp filter"
+	LandlockReason string // why Landlock is 0: "it is not built into this kernel"
 
 	Seccomp       bool   // filters can be installed without privileges
 	SeccompReason string // why Seccomp is false
@@ -77,7 +77,7 @@ type Gap struct {
 	Name    string        `json:"name"` // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
 	Kind    Kind          `json:"kind"`
 	Promise string        `json:"promise"`         // what was asked for: "only the TCP ports that are listed"
-	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
+	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed"
 	Hint    string        `json:"hint,omitempty"`  // what to type instead; may be ""
 	Origin  policy.Origin `json:"origin,omitzero"` // the rule that asked; zero for defaults
 	GivesUp string        `json:"-"`               // what is open if it is accepted, counted: see Plan.Counted
@@ -237,5 +237,11 @@ func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, 
 
 // protectRequest returns what the caller wants protected.
 func (o *Options) protectRequest(table func() mounts.Table) protect.Request {
-	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.accepts(GapProtect), Repository: o.Repository, Table: table}
+	return protect.Request{
+		Self:       o.Protect,
+		Watch:      o.Watch,
+		Users:      !o.accepts(GapProtect),
+		Repository: o.Repository,
+		Table:      table,
+	}
 }

@@ -89,6 +89,9 @@ const AllHardening = "hardening"
 
 // GapNames returns the sorted names of all gaps.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
-		GapPids, GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
+	return []string{
+		GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits,
+		GapMetadata, GapNetwork, GapOrphans, GapOwnFiles, GapPids, GapPriorities, GapProtect, GapSignals,
+		GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets,
+	}
 }

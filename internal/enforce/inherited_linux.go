@@ -24,34 +24,50 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		if fork.ShortageOf(err) != nil {
 			return fmt.Errorf("looking at descriptor %d: %w", i, err)
 		}
-		net := p.Policy.Net.Mode
-		mediated := p.Broker.ChecksSockets()
-		switch {
-		case err != nil: // no socket, or a closed descriptor
-		case domain == unix.AF_UNIX:
-			kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-			if kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET && mediated {
-				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
-			}
-		case net != policy.NetOpen && !settled(fd, domain, mediated):
-			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
-		case net == policy.NetNone && p.Seccomp != nil:
-			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect again or make listen, and the network is closed to it; use a pipe instead", i)
+		if err != nil {
+			continue // no socket, or a closed descriptor
+		}
+		if what := p.reaches(fd, domain); what != "" {
+			return fmt.Errorf("descriptor %d is %s", i, what)
 		}
 	}
 	return nil
 }
 
+// reaches says what an inherited socket is and what it could reach that the plan closes, or "".
+func (p *Plan) reaches(fd, domain int) string {
+	checked := p.Broker.ChecksSockets()
+	if domain == unix.AF_UNIX {
+		kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+		if checked && kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET {
+			return "a Unix datagram socket, which could send to programs outside"
+		}
+		return ""
+	}
+	net := p.Policy.Net.Mode
+	switch {
+	case net == policy.NetOpen:
+		return ""
+	case !hasFixedPeers(fd, domain, checked):
+		return "a socket that could send anywhere, and the network is closed to the command"
+	case net == policy.NetNone && p.Seccomp != nil:
+		return "a TCP socket, which the command could connect again or make listen, " +
+			"and the network is closed to it; use a pipe instead"
+	}
+	return ""
+}
+
 // refuseCovered refuses to pass the command a directory, which would bypass all mounts, or a
-// file that a mount covers. Its descriptor would bypass the mount, and the command could reopen
-// it by /proc/self/fd with more access than the caller did.
+// file that a mount covers. A descriptor of such a file would bypass the mount: the command could
+// reopen the file by /proc/self/fd with more access than the caller did.
 func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		var st unix.Stat_t
 		err := unix.Fstat(fd, &st)
 		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return fmt.Errorf("descriptor %d is a directory, through which the command could bypass what is denied and protected", i)
+			const what = "a directory, through which the command could bypass what is denied and protected"
+			return fmt.Errorf("descriptor %d is %s", i, what)
 		}
 		flags := 0
 		if err == nil {
@@ -63,23 +79,32 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 		if err != nil {
 			continue // closed
 		}
-		mode := flags & unix.O_ACCMODE
-		reference := flags&unix.O_PATH != 0
 		path := fork.PathOf(fd)
-		for _, m := range mp.Mounts {
-			if !policy.Within(path, m.Path) {
-				continue
-			}
-			writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
-			switch {
-			case m.Kind == mounts.Mask && (reference || mode != unix.O_RDWR):
-				return fmt.Errorf("descriptor %d is %s, which is denied: the command could reopen it with more access; use a pipe instead", i, path)
-			case m.Kind == mounts.Protect && (reference || !writes):
-				return fmt.Errorf("descriptor %d is %s, which is protected: the command could reopen it and write to it; use a pipe instead", i, path)
-			}
+		if why := reopensCovered(mp, path, flags); why != "" {
+			return fmt.Errorf("descriptor %d is %s, which is %s; use a pipe instead", i, path, why)
 		}
 	}
 	return nil
+}
+
+// reopensCovered says how a mount covers a file that the command could reopen with more access
+// than the flags of its descriptor give, or "".
+func reopensCovered(mp *mounts.Plan, path string, flags int) string {
+	mode := flags & unix.O_ACCMODE
+	reference := flags&unix.O_PATH != 0
+	writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
+	for _, m := range mp.Mounts {
+		if !policy.Within(path, m.Path) {
+			continue
+		}
+		switch {
+		case m.Kind == mounts.Mask && (reference || mode != unix.O_RDWR):
+			return "denied: the command could reopen it with more access"
+		case m.Kind == mounts.Protect && (reference || !writes):
+			return "protected: the command could reopen it and write to it"
+		}
+	}
+	return ""
 }
 
 // nullSteps returns the steps that open /dev/null again, below the mounts, where it is one of the
@@ -94,10 +119,15 @@ func nullSteps(c *fork.Command) (steps []fork.Step) {
 		}
 		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		name := uintptr(unsafe.Pointer(c.Memory().Text(os.DevNull)))
-		steps = append(steps,
-			fork.Step{Name: "opening " + os.DevNull, Nr: unix.SYS_OPENAT, MayFail: true,
-				Args: [6]uintptr{^uintptr(99), name, uintptr(flags&unix.O_ACCMODE | unix.O_CLOEXEC)}}, // AT_FDCWD
-			fork.Step{Name: "dup3(2)", Nr: unix.SYS_DUP3, MayFail: true, Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint16{1}})
+		opens := fork.Step{
+			Name: "opening " + os.DevNull, Nr: unix.SYS_OPENAT, MayFail: true,
+			Args: [6]uintptr{^uintptr(99), name, uintptr(flags&unix.O_ACCMODE | unix.O_CLOEXEC)}, // AT_FDCWD
+		}
+		replaces := fork.Step{
+			Name: "dup3(2)", Nr: unix.SYS_DUP3, MayFail: true,
+			Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint16{1},
+		}
+		steps = append(steps, opens, replaces)
 	}
 	return steps
 }
@@ -156,13 +186,13 @@ func reopens(fd int) (rights uint64) {
 	return rights | landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate
 }
 
-// settled reports whether a socket has a fixed peer or listens for peers. The caller passes
-// such a socket on purpose, as inetd(8) and sshd(8) do. Landlock does not check MPTCP, on which
-// servers in Go listen. Other protocols don't count, since a peer may not be fixed: SCTP gets
-// peers by setsockopt(2).
-func settled(fd, domain int, mediated bool) bool {
+// hasFixedPeers reports whether a socket has a peer that can't change, or listens for peers. The
+// caller passes such a socket on purpose, as inetd(8) and sshd(8) do. Servers in Go listen on
+// MPTCP, which Landlock does not check. Other protocols don't count, since a peer may change:
+// SCTP gets peers by setsockopt(2).
+func hasFixedPeers(fd, domain int, checked bool) bool {
 	protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
-	known := protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP && mediated
+	known := protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP && checked
 	if err != nil || !known || domain != unix.AF_INET && domain != unix.AF_INET6 {
 		return false
 	}

@@ -25,12 +25,12 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.cut = deny.Subtract(p.denyRequest(host, none, table))
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
-			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
+			trees, rep.taken = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
-		rep.mounts = mounts.New(p.mountRequest(host, opts, none, table, rep))
+		rep.mounts = mounts.New(p.mountRequest(host, none, table, rep))
 		p.Mounts = rep.mounts.Plan
 		p.tmp = rep.mounts.Tmp
-		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
+		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
 	} else {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
@@ -38,7 +38,13 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	peers := p.planFilter(host, opts)
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.holdsSignals())
 	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.watched != nil) {
-		p.Broker = &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: p.signals, Names: p.names, Capabilities: p.keeps()}
+		p.Broker = &broker.Policy{
+			Net:          p.Policy.Net,
+			Peers:        peers,
+			Signals:      p.signals,
+			Names:        p.names,
+			Capabilities: p.keeps(),
+		}
 	}
 	rep.linux()
 }
@@ -98,11 +104,20 @@ func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
 func (p *Plan) privatePids() bool { return p.Mounts != nil && p.Mounts.Pids }
 
 func (p *Plan) filterOptions(peers bool) seccomp.Options {
+	handled := landlock.Of(p.Caps.Landlock).FS
 	return seccomp.Options{
-		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
-		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: p.signals,
-		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0, IoctlDev: landlock.Of(p.Caps.Landlock).FS&landlock.FSIoctlDev != 0,
-		UserNS: p.Mounts != nil && p.Mounts.UserNS, Pids: p.privatePids(),
+		Arch:         p.Caps.Arch,
+		UID:          p.Caps.UID,
+		GID:          p.Caps.GID,
+		Capabilities: p.Caps.Capabilities,
+		Net:          p.Policy.Net,
+		Peers:        peers,
+		Names:        peers && len(p.names) > 0,
+		Signals:      p.signals,
+		Truncate:     handled&landlock.FSTruncate != 0,
+		IoctlDev:     handled&landlock.FSIoctlDev != 0,
+		UserNS:       p.Mounts != nil && p.Mounts.UserNS,
+		Pids:         p.privatePids(),
 	}
 }
 
@@ -121,21 +136,42 @@ func (p *Plan) noNamespace(host *policy.Host) string {
 func treesOf(r *policy.Resolved) []deny.Tree {
 	out := make([]deny.Tree, len(r.Paths))
 	for i, t := range r.Paths {
-		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin, Data: t.Rule.Data}
+		out[i] = deny.Tree{
+			Path:   t.Path,
+			Access: t.Access,
+			Mode:   t.Mode,
+			ID:     t.ID,
+			Origin: t.Rule.Origin,
+			Data:   t.Rule.Data,
+		}
 	}
 	return out
 }
 
 // mountRequest returns the request for a mount namespace, from the results of earlier steps.
-func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, table func() mounts.Table, rep *report) mounts.Request {
+func (p *Plan) mountRequest(host *policy.Host, none string, table func() mounts.Table, rep *report) mounts.Request {
+	opts := &rep.opts
 	q := mounts.Request{
-		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
-		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
-		ShareIPC: opts.accepts(GapIPC), ShareTerminals: opts.accepts(GapTerminals), LeaveMetadata: opts.accepts(GapMetadata),
-		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: table,
+		Policy:  p.Policy,
+		Host:    host,
+		UserNS:  !p.Caps.Privileged,
+		Handled: landlock.Of(p.Caps.Landlock).FS,
+		Trees:   rep.cut.Trees,
+		Mounts:  slices.Concat(rep.set.SelfMounts, rep.set.Mounts),
+		Table:   table,
+
+		None:   none,
+		NoIPC:  p.Caps.IPCReason,
+		NoPids: p.Caps.PidsReason,
+		NoHome: p.Caps.HomeReason,
+
+		ShareIPC:       opts.accepts(GapIPC),
+		ShareTerminals: opts.accepts(GapTerminals),
+		LeaveMetadata:  opts.accepts(GapMetadata),
 	}
 	for _, m := range rep.cut.Masks {
-		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Mode.IsDir(), ID: m.ID, Origin: m.Origin})
+		mask := mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Mode.IsDir(), ID: m.ID, Origin: m.Origin}
+		q.Mounts = append(q.Mounts, mask)
 	}
 	if none == "" {
 		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)
@@ -144,7 +180,8 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, table 
 }
 
 // planRuleset turns trees, sockets and ports into Landlock rules.
-func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, know landlock.ABI, version int) *landlock.Ruleset {
+func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, version int) *landlock.Ruleset {
+	know := landlock.Of(version)
 	rs := &landlock.Ruleset{
 		ABI:       min(version, landlock.MaxABI),
 		HandledFS: know.FS,
@@ -165,20 +202,25 @@ func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, know la
 func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handled uint64) []landlock.PathRule {
 	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
-		r := landlock.Rights(t.Access, t.Path, t.Mode, handled)
-		switch {
-		case mp != nil && slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path }):
+		if mp != nil && slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path }) {
 			continue
-		case t.ListOnly:
-			r = landlock.FSReadDir
-		case t.Data:
-			r &^= landlock.FSMakeSym
 		}
-		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Part: t.Part, Origin: t.Origin})
+		rights := landlock.Rights(t.Access, t.Path, t.Mode, handled)
+		switch {
+		case t.ListOnly:
+			rights = landlock.FSReadDir
+		case t.Data:
+			rights &^= landlock.FSMakeSym
+		}
+		out = append(out, landlock.PathRule{
+			Path: t.Path, Rights: rights, ID: t.ID, Dir: t.Mode.IsDir(), Part: t.Part, Origin: t.Origin,
+		})
 	}
 	if handled&landlock.FSResolveUnix != 0 {
 		for _, s := range sockets {
-			out = append(out, landlock.PathRule{Path: s.Path, Rights: landlock.FSResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin})
+			out = append(out, landlock.PathRule{
+				Path: s.Path, Rights: landlock.FSResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin,
+			})
 		}
 	}
 	return slices.DeleteFunc(out, func(r landlock.PathRule) bool { return r.Rights == 0 })
@@ -220,20 +262,11 @@ func (p *Plan) Layers() []Layer {
 	var all []Layer
 	add := func(name, detail string) { all = append(all, Layer{name, detail}) }
 	if p.Seatbelt != nil {
-		add("seatbelt", fmt.Sprintf("a profile of %d rules: files, network, services, signals, what other programs could be asked to do", p.profileRules))
+		const what = "files, network, services, signals, what other programs could be asked to do"
+		add("seatbelt", fmt.Sprintf("a profile of %d rules: %s", p.profileRules, what))
 	}
-	if rs := p.Landlock; rs != nil {
-		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames[:]))
-		if rs.HandledNet != 0 {
-			detail += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames[:])
-		}
-		if rs.Scoped != 0 {
-			detail += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames[:])
-		}
-		if rs.HandledFS&landlock.FSRefer == 0 {
-			detail += "; files can't be renamed or linked from one directory to another on this kernel"
-		}
-		add("landlock", detail)
+	if p.Landlock != nil {
+		add("landlock", landlockText(p.Landlock))
 	}
 	if f := p.Seccomp; f != nil {
 		add("seccomp", fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided))
@@ -262,4 +295,20 @@ func (p *Plan) Layers() []Layer {
 		add("tmp", p.tmp)
 	}
 	return all
+}
+
+// landlockText says what a ruleset restricts, for people.
+func landlockText(rs *landlock.Ruleset) string {
+	files := landlock.BitNames(rs.HandledFS, landlock.FSNames[:])
+	text := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), files)
+	if rs.HandledNet != 0 {
+		text += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames[:])
+	}
+	if rs.Scoped != 0 {
+		text += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames[:])
+	}
+	if rs.HandledFS&landlock.FSRefer == 0 {
+		text += "; files can't be renamed or linked from one directory to another on this kernel"
+	}
+	return text
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Noted returns a host that records its first error that leaves unknown whether a file exists,
-// because of a shortage or a broken disk. err returns that error. It is no property of the files,
-// so trying again may help, and a gap would say the wrong thing.
+// Noted returns a host that records its first error, of a shortage or a broken disk, that leaves
+// unknown whether a file exists. err returns that error. The files did not cause it, so trying
+// again may help, and a gap would say the wrong thing.
 func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 	var mu sync.Mutex // guards first: a big tree is searched by two goroutines
 	var first error
@@ -46,7 +46,9 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 }
 
 // noting returns a host's function that records its errors. nil stays nil.
-func noting[T any](f func(name string) (T, error), doing string, note func(doing string, err error)) func(string) (T, error) {
+func noting[T any](
+	f func(name string) (T, error), doing string, note func(doing string, err error),
+) func(string) (T, error) {
 	if f == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// brokerChecksSockets reports whether the broker checks sockets: if it can, and if Landlock does
-// not. From ABI 9 on Landlock checks them at no cost.
+// brokerChecksSockets reports whether the broker checks sockets. It does if it can and Landlock
+// does not. From ABI 9 on Landlock checks sockets at no cost.
 func (c *Caps) brokerChecksSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
@@ -18,7 +18,8 @@ func (c *Caps) brokerChecksSockets() bool {
 // leaves nothing if every socket by path is allowed and Landlock checks abstract names and ports.
 // Then datagram sockets work, too.
 func (c *Caps) NeedsBroker(net policy.ResolvedNet) bool {
-	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
+	scopes := landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
+	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && scopes
 	return c.brokerChecksSockets() && !open
 }
 
@@ -80,13 +81,16 @@ func (c *Caps) SignalMode() seccomp.SignalMode {
 // signalLayer returns what a plan says about signals, for people.
 func (p *Plan) signalLayer() Layer {
 	const scope = "Landlock's scope: to the session's own processes only"
+	text := scope + "; a lock file whose owner runs outside may be taken for stale"
 	switch {
 	case p.signals == seccomp.SignalsAll:
-		return Layer{"signals", "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"}
+		text = "sent by zsbx, to the session's own processes only; " +
+			"signal 0 is answered truthfully, so lock files work"
 	case p.signals == seccomp.SignalsExist:
-		return Layer{"signals", scope + "; zsbx answers signal 0 to processes outside, so lock files work"}
+		text = scope + "; zsbx answers signal 0 to processes outside, so lock files work"
 	case p.privatePids():
-		return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
+		text = "a PID namespace: no process outside has a number; " +
+			"a lock file whose owner runs outside is taken for stale"
 	}
-	return Layer{"signals", scope + "; a lock file whose owner runs outside may be taken for stale"}
+	return Layer{"signals", text}
 }

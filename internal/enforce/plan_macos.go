@@ -78,17 +78,19 @@ func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)
 		}
 	}
+	if err == nil {
+		return
+	}
+	const why = "a match could be moved with its directory, and not all matches can be found: "
 	for _, d := range globs {
-		if err != nil {
-			rep.denied(d, "a match could be moved with its directory, and not all matches can be found: "+err.Error(), "")
-		}
+		rep.denied(d, why+err.Error(), "")
 	}
 }
 
-// protectUnmade reports whether a missing protected file can't be made either. A profile could
-// deny all missing files, but a project's settings files may be made, since checking out a
+// protectUnmade reports whether the command can't make a protected file that is missing. A profile
+// could deny all missing files. But a project's settings files may be made, since checking out a
 // branch or setting up a project does that; the user gets a report. What git, the user's shell
-// and zsbx itself act upon can't be made.
+// and zsbx itself run or trust can't be made.
 func (p *Plan) protectUnmade(name string) bool {
 	if strings.Contains(name, "/.git/") {
 		return true

@@ -21,7 +21,8 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 		fmt.Fprintf(&b, "handled\tnet\t%s\n", landlock.BitNames(rs.HandledNet, landlock.NetNames[:]))
 		fmt.Fprintf(&b, "scoped\t%s\n", landlock.BitNames(rs.Scoped, landlock.ScopeNames[:]))
 		for _, r := range rs.Paths {
-			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), landlock.BitNames(r.Rights, landlock.FSNames[:]), r.Origin)
+			rights := landlock.BitNames(r.Rights, landlock.FSNames[:])
+			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), rights, r.Origin)
 		}
 		for _, r := range rs.Ports {
 			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, landlock.BitNames(r.Rights, landlock.NetNames[:]), r.Origin)
@@ -30,13 +31,14 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 	if f := p.Seccomp; f != nil {
 		fmt.Fprintf(&b, "seccomp\t%s\t%d instructions\n", f.Arch, len(f.Program))
 		fmt.Fprintf(&b, "answer\tkilled\tother architectures\t\tthe numbers mean something else there\n")
-		fmt.Fprintf(&b, "answer\tENOSYS\tnumbers above %d, x32\t\tunknown when this program was made\n", seccomp.LastSyscall)
+		unknown := fmt.Sprintf("numbers above %d, x32", seccomp.LastSyscall)
+		fmt.Fprintf(&b, "answer\tENOSYS\t%s\t\tunknown when this program was made\n", unknown)
 		for _, d := range f.Decisions() {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
 	if p.Broker.ChecksSockets() {
-		fmt.Fprintf(&b, "mediated\t%s\n", p.Broker)
+		fmt.Fprintf(&b, "mediated\t%s\n", p.Broker) // by the broker; the word is part of the format
 	}
 	if p.holdsSignals() {
 		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)

@@ -39,7 +39,7 @@ func Probe() Caps {
 	c.Capabilities = a.permitted()
 	if c.Seccomp {
 		c.SeccompNotify, c.SeccompNotifyReason = a.notify(a.yamaScope(), c.Capabilities)
-		c.Answered = a.supervised && c.Landlock >= 4 && !connectHeld()
+		c.Answered = a.supervised && c.Landlock >= 4 && !landlockChecksConnect()
 	}
 	a.privileges(&c)
 	c.Err = a.err
@@ -78,10 +78,13 @@ func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno 
 	return r, errno
 }
 
-// answers are the errors with which a kernel or a filter says that it won't do something, and
-// those that the questions provoke: EBADF for descriptor -1, EBUSY for a second listener. After
-// any other error it is unknown what can be done.
-var answers = []unix.Errno{0, unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EBADF, unix.EBUSY}
+// answers are the errors with which a kernel or a filter refuses something, and those that the
+// questions provoke. After any other error it is unknown what can be done.
+var answers = []unix.Errno{
+	0, unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES,
+	unix.EBADF, // for descriptor -1
+	unix.EBUSY, // for a second listener
+}
 
 // note keeps a system call's error if it is no answer.
 func (a *asker) note(call string, errno unix.Errno) {
@@ -113,7 +116,8 @@ func refusal(errno unix.Errno) string {
 // landlock asks the kernel for its version of Landlock. It does not read
 // /sys/kernel/security/lsm, which is missing in many containers.
 func (a *asker) landlock() (version int, reason string) {
-	v, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	v, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET,
+		0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		v = 0
 	}
@@ -122,7 +126,8 @@ func (a *asker) landlock() (version int, reason string) {
 
 // action asks whether a filter may give an answer.
 func (a *asker) action(action uint32) (bool, string) {
-	_, errno := a.ask("seccomp(2)", unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	_, errno := a.ask("seccomp(2)", unix.SYS_SECCOMP,
+		unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0, refusal(errno)
 }
 
@@ -145,9 +150,13 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 		return false, why
 	}
 	// Descriptor -1 can't be fetched: the error is EBADF, unless the call is missing.
-	if _, errno := a.ask("pidfd_getfd(2)", unix.SYS_PIDFD_GETFD, ^uintptr(0), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
-		return false, "a seccomp filter of the container refuses pidfd_getfd(2), as Docker's does without --cap-add SYS_PTRACE"
-	} else if errno != unix.EBADF {
+	_, errno := a.ask("pidfd_getfd(2)", unix.SYS_PIDFD_GETFD, ^uintptr(0), 0, 0)
+	switch errno {
+	case unix.EBADF:
+	case unix.EPERM, unix.EACCES:
+		return false, "a seccomp filter of the container refuses pidfd_getfd(2), " +
+			"as Docker's does without --cap-add SYS_PTRACE"
+	default:
 		return false, "pidfd_getfd(2) (Linux 5.6): " + refusal(errno)
 	}
 	if why := seccomp.YamaRefuses(yama, capabilities); why != "" {
@@ -163,15 +172,16 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	a.note("seccomp(2)", errno)
 	if errno == unix.EBUSY {
 		a.supervised = true
-		return false, "this process already has a supervisor, and there can be only one: an outer zsbx, which still guards its own session, or a container's"
+		return false, "this process already has a supervisor, and there can be only one: " +
+			"an outer zsbx, which still guards its own session, or a container's"
 	}
 	return errno == 0, refusal(errno)
 }
 
-// connectHeld reports whether a Landlock domain stops a connect(2) that succeeds without it, on
-// a thread that ends afterwards. If an outer supervisor makes the call, the domain does not
-// apply to it.
-func connectHeld() bool {
+// landlockChecksConnect reports whether a Landlock domain stops a connect(2) that succeeds outside
+// the domain. It tries that on a thread that ends afterwards. A domain does not apply to an outer
+// supervisor that makes the call for this process.
+func landlockChecksConnect() bool {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return false // unknown: an outer zsbx without a network still connects to Unix sockets
@@ -227,15 +237,20 @@ func (a *asker) refusesUserNS() (why, hint string) {
 // userNSRefusal explains the error of an unshare(2) with an invalid flag. read reads files of
 // procfs.
 func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint string) {
-	switch {
-	case errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return "only root may make user namespaces (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
-	case errno != unix.EINVAL && errno != 0:
+	if errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
+		return "only root may make user namespaces (sysctl kernel.unprivileged_userns_clone)",
+			"sudo sysctl kernel.unprivileged_userns_clone=1"
+	}
+	if errno != unix.EINVAL && errno != 0 {
 		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
-	case read("/proc/sys/user/max_user_namespaces") == "0":
-		return "user namespaces are switched off (sysctl user.max_user_namespaces)", "sudo sysctl user.max_user_namespaces=10000"
-	case apparmorRestricts(read) && read("/proc/self/attr/current") == "unconfined":
-		return "AppArmor restricts user namespaces to programs with a profile (sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
+	}
+	if read("/proc/sys/user/max_user_namespaces") == "0" {
+		return "user namespaces are switched off (sysctl user.max_user_namespaces)",
+			"sudo sysctl user.max_user_namespaces=10000"
+	}
+	if apparmorRestricts(read) && read("/proc/self/attr/current") == "unconfined" {
+		return "AppArmor restricts user namespaces to programs with a profile " +
+			"(sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
 	}
 	return "", ""
 }
@@ -256,10 +271,10 @@ func lateHint(errno unix.Errno) string {
 	return ""
 }
 
-// readSmall returns the first line of a small file of procfs, or "" if it can't be read.
+// readSmall returns the first line of a small file of procfs, or "" if reading fails.
 func readSmall(file string) string { return (&asker{}).read(file) }
 
-// read is readSmall, and also keeps an error that leaves unknown what the file says. Most kernels
+// read is readSmall that also keeps an error that leaves unknown what the file says. Most kernels
 // lack some of these files.
 func (a *asker) read(file string) string {
 	text, err := files.ReadInto(file, make([]byte, 64))
@@ -277,7 +292,8 @@ func ProbeNamespaces(caps *Caps) {
 	if !caps.MountNS || caps.Err != nil {
 		return
 	}
-	p := &Plan{Caps: *caps, Mounts: &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
+	namespace := &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}
+	p := &Plan{Caps: *caps, Mounts: namespace}
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
 	c.Steps = p.Mounts.Steps(nil, c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)

@@ -34,7 +34,8 @@ func (p *Plan) Explains() string {
 	case p.Caps.OS == "macos":
 		return "Seatbelt is needed, which logs what it refuses"
 	}
-	return "a broker is needed to see what the command does: " + cmp.Or(p.Caps.SeccompReason, p.Caps.SeccompNotifyReason, "none was asked for")
+	why := cmp.Or(p.Caps.SeccompReason, p.Caps.SeccompNotifyReason, "none was asked for")
+	return "a broker is needed to see what the command does: " + why
 }
 
 // Refusals returns what was recorded so far about the last command that the plan confined, if
@@ -56,7 +57,9 @@ func (p *Plan) Refusals() Refusals {
 
 // logged explains a refusal that Seatbelt logged.
 func (p *Plan) logged(a *Act) Answer {
-	out := Answer{Answer: answer.Answer{Verdict: Refused, Errno: "EPERM"}, Reason: "closed by the profile; no rule opens it"}
+	out := Answer{Reason: "closed by the profile; no rule opens it"}
+	out.Verdict = Refused
+	out.Errno = "EPERM"
 	if by := p.Decide(*a); by.Verdict == Refused && a.Op != answer.Call {
 		out = by
 	}
@@ -80,14 +83,14 @@ func (p *Plan) Hint(act Act, a *Answer) learn.Hint {
 	if then == nil {
 		return hint
 	}
-	switch still := then.Decide(act); {
-	case still.Verdict != Refused || still.Needs != nil:
+	still := then.Decide(act)
+	if still.Verdict != Refused || still.Needs != nil {
 		return hint
-	case still.Hint.Flags == "":
-		return learn.Hint{}
-	default:
-		return hint.And(still.Hint)
 	}
+	if still.Hint.Flags == "" {
+		return learn.Hint{}
+	}
+	return hint.And(still.Hint)
 }
 
 // With returns the plan with proposed rules added, so that Decide can say whether they would
@@ -98,7 +101,8 @@ func (p *Plan) With(rules ...*learn.Proposal) *Plan {
 	r.Paths = slices.Clip(r.Paths)
 	for _, q := range rules {
 		if q != nil && q.Dir && q.Access&policy.Write != 0 {
-			r.Paths = append(r.Paths, policy.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}})
+			rule := policy.Rule{Origin: policy.Origin{Source: "--rw"}}
+			r.Paths = append(r.Paths, policy.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: rule})
 		}
 	}
 	if p.Landlock == nil || len(r.Paths) == len(p.Policy.Paths) {
@@ -130,7 +134,8 @@ func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 		}
 	case answer.Rename, answer.Exchange, answer.Link:
 		if gains {
-			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: policy.Read | policy.Write | policy.Exec}}
+			const all = policy.Read | policy.Write | policy.Exec
+			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: all}}
 		}
 		for _, name := range []string{a.Path, a.To} {
 			if !p.Policy.Allowed(path.Dir(name), policy.Write).Allowed && (a.Op != answer.Link || name == a.To) {

@@ -50,7 +50,11 @@ func Overtaken(err error) bool {
 	if !ok || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
 		return false
 	}
-	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE}, se.Errno)
+	switch se.Errno {
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE:
+		return true
+	}
+	return false
 }
 
 // forbidden reports whether an errno means that a call is forbidden here. Another command can
@@ -62,15 +66,19 @@ func forbidden(errno syscall.Errno) bool {
 // noNamespace returns why there is no namespace, or no file system for it.
 func noNamespace(se *fork.StepError) string {
 	why := ""
-	switch {
-	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
-		why = "; parts of the /proc here are covered, as in a container"
-	case se.Errno == syscall.EINVAL && se.Tag != mounts.TagSetup: // TagSetup fails so in a chroot, where / is no mount
-		why = "; such namespaces are not built into this kernel"
-	case se.Errno == syscall.ENOSPC:
-		why = "; namespaces are switched off, or a limit around this container is reached (sysctl user.max_user_namespaces and so on)"
-	case se.Errno == syscall.EPERM, se.Errno == syscall.EACCES:
+	switch se.Errno {
+	case syscall.EINVAL:
+		if se.Tag != mounts.TagSetup { // which fails so in a chroot, where / is no mount
+			why = "; such namespaces are not built into this kernel"
+		}
+	case syscall.ENOSPC:
+		why = "; namespaces are switched off, or a limit around this container is reached " +
+			"(sysctl user.max_user_namespaces and so on)"
+	case syscall.EPERM, syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
+		if se.Tag == mounts.TagProc && se.Errno == syscall.EPERM {
+			why = "; parts of the /proc here are covered, as in a container"
+		}
 	}
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }
@@ -78,16 +86,17 @@ func noNamespace(se *fork.StepError) string {
 // isShortage reports whether a step failed for lack of something that may be available in a
 // moment, so that the command must not run without it.
 func isShortage(se *fork.StepError) bool {
-	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces) {
+	namespace := se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces
+	if namespace && se.Errno == syscall.ENOSPC {
 		return !namespacesOff(readSmall)
 	}
 	return fork.ShortageOf(se) != nil
 }
 
 // namespacesOff reports whether a reached limit of namespaces (ENOSPC, namespaces(7)) is a
-// setting and no shortage. It is if a limit is 0, or if this process is not in the initial user
-// namespace, which maps all ids: an outer one can have any limit, which can't be seen from
-// here.
+// setting and no shortage. It is one if a limit is 0. It also counts as one if this process is
+// not in the initial user namespace, which maps all ids, since the limits of an outer namespace
+// can't be seen.
 func namespacesOff(read func(file string) string) bool {
 	for _, kind := range []string{"user", "mnt", "ipc", "pid"} {
 		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {

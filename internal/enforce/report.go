@@ -23,7 +23,7 @@ type report struct {
 
 	set    protect.Set
 	cut    deny.Cut
-	apart  []protect.Fact // the result of taking zsbx's own files out of the trees
+	taken  []protect.Fact // the result of taking zsbx's own files out of the trees
 	mounts mounts.Result
 }
 
@@ -56,7 +56,7 @@ func (r *report) linux() {
 	r.p.denied = r.cut.Denied
 	r.p.open = r.cut.Open
 	if r.p.Landlock != nil {
-		r.self(append(r.set.SelfFacts, r.apart...))
+		r.self(append(r.set.SelfFacts, r.taken...))
 	}
 	r.namespace()
 	r.facts(r.set.Facts)
@@ -110,12 +110,12 @@ func (r *report) limits() {
 
 // private adds gaps for what the command shares although the policy says otherwise.
 func (r *report) private() {
-	own := r.p.Policy.Private
-	if own.Home.Is() && r.mounts.Home != "" {
-		r.core(GapHome, "a home directory of the command's own", r.mounts.Home, own.Home.Origin)
+	private := r.p.Policy.Private
+	if private.Home.Is() && r.mounts.Home != "" {
+		r.core(GapHome, "a private home directory", r.mounts.Home, private.Home.Origin)
 	}
-	if own.Pids.Is() && r.mounts.Pids != "" {
-		r.core(GapPids, "no view of processes outside", r.mounts.Pids, own.Pids.Origin)
+	if private.Pids.Is() && r.mounts.Pids != "" {
+		r.core(GapPids, "no view of processes outside", r.mounts.Pids, private.Pids.Origin)
 	}
 }
 
@@ -159,19 +159,26 @@ func (r *report) namespace() {
 		r.hardening(GapProtect, "no change of "+u.Path+" and more by other names", u.Why.Error(), "")
 	}
 	if (p.Mounts == nil || r.mounts.Metadata != "") && mounts.WritableTrees(p.Policy.Paths) != nil {
-		r.hardening(GapMetadata, "no change of mode, owner, times, attributes and flags of files outside the writable trees", cmp.Or(why, r.mounts.Metadata), hint)
+		const promise = "no change of mode, owner, times, attributes and flags of files outside the writable trees"
+		r.hardening(GapMetadata, promise, cmp.Or(why, r.mounts.Metadata), hint)
 	}
 	if p.Mounts == nil || r.mounts.IPC != "" {
-		r.hardening(GapIPC, "no shared memory, semaphores and message queues of programs outside", cmp.Or(why, r.mounts.IPC), hint)
+		const promise = "no shared memory, semaphores and message queues of programs outside"
+		r.hardening(GapIPC, promise, cmp.Or(why, r.mounts.IPC), hint)
 	}
 	if p.Mounts == nil && mounts.OpensTerminals(p.Policy) {
 		r.hardening(GapTerminals, "no access to the user's other terminals", why, hint)
 	}
 	for _, d := range r.cut.Later {
-		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
+		const why = "what does not exist yet in a writable tree can't be covered; " +
+			"it is reported when the command ends"
+		r.add(Gap{
+			Name:    GapDenyMissing,
+			Kind:    Hardening,
 			Promise: "nothing new is made under the denied name " + d.Pattern,
-			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
-			Origin:  d.Deny.Origin})
+			Why:     why,
+			Origin:  d.Deny.Origin,
+		})
 	}
 }
 
@@ -181,35 +188,57 @@ const onlyAllowed = "files are read, written and executed only where allowed"
 func (r *report) files() {
 	p := r.p
 	if p.Landlock == nil {
-		r.core(GapFiles, onlyAllowed, "Landlock (Linux 5.13) is needed: "+orUnknown(p.Caps.LandlockReason), policy.Origin{})
+		why := "Landlock (Linux 5.13) is needed: " + orUnknown(p.Caps.LandlockReason)
+		r.core(GapFiles, onlyAllowed, why, policy.Origin{})
 		for _, d := range p.Policy.Deny {
 			r.denied(d, "Landlock is needed", "")
 		}
-	} else if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
-		r.core(GapTruncate, "files are emptied only where they may be written", p.needs(3)+", or seccomp: "+orUnknown(p.Caps.SeccompReason), policy.Origin{})
+		return
+	}
+	if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
+		why := p.needs(3) + ", or seccomp: " + orUnknown(p.Caps.SeccompReason)
+		r.core(GapTruncate, "files are emptied only where they may be written", why, policy.Origin{})
 	}
 }
 
 // network adds the gaps about the network.
 func (r *report) network() {
-	p, net := r.p, r.p.Policy.Net
+	p := r.p
+	net := p.Policy.Net
 	if net.Mode == policy.NetOpen {
 		return
 	}
 	if p.Seccomp == nil {
-		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network except what is allowed", Hint: "--net", Origin: net.From,
-			Why: "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason)})
+		r.add(Gap{
+			Name:    GapNetwork,
+			Kind:    Core,
+			Promise: "no network except what is allowed",
+			Why:     "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason),
+			Hint:    "--net",
+			Origin:  net.From,
+		})
 	}
 	if net.Mode != policy.NetPorts || p.Broker.ChecksSockets() {
 		return
 	}
 	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
-		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only the TCP ports that are listed", Hint: "--no-net", Origin: net.From,
-			Why: p.socketsNeed(4)})
+		r.add(Gap{
+			Name:    GapTCPPorts,
+			Kind:    Core,
+			Promise: "only the TCP ports that are listed",
+			Why:     p.socketsNeed(4),
+			Hint:    "--no-net",
+			Origin:  net.From,
+		})
 	}
 	if len(net.BindTCP) > 0 {
-		r.add(Gap{Name: GapTCPAutobind, Kind: Hardening, Promise: "no listening on a TCP port that the kernel chooses", Origin: net.BindTCP[0].Origin,
-			Why: "no kernel refuses listen(2) on an unbound socket, and listening is allowed here"})
+		r.add(Gap{
+			Name:    GapTCPAutobind,
+			Kind:    Hardening,
+			Promise: "no listening on a TCP port that the kernel chooses",
+			Why:     "no kernel refuses listen(2) on an unbound socket, and listening is allowed here",
+			Origin:  net.BindTCP[0].Origin,
+		})
 	}
 }
 
@@ -219,11 +248,13 @@ func (r *report) socket() {
 	if p.Broker.ChecksSockets() {
 		return
 	}
-	if (p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
-		r.hardening(GapUnixSockets, "no connection to sockets of programs outside, by path", p.socketsNeed(9), "")
+	const promise = "no connection to sockets of programs outside, by "
+	unchecked := p.Caps.Answered || p.Landlock == nil
+	if (unchecked || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
+		r.hardening(GapUnixSockets, promise+"path", p.socketsNeed(9), "")
 	}
-	if p.Caps.Answered || p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
-		r.hardening(GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", p.socketsNeed(6), "")
+	if unchecked || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
+		r.hardening(GapAbstractSockets, promise+"abstract name", p.socketsNeed(6), "")
 	}
 }
 
@@ -240,13 +271,15 @@ func (r *report) process() {
 	why := "seccomp is needed: " + orUnknown(p.Caps.SeccompReason)
 	r.hardening(GapPriorities, "no change of limits and priorities of processes outside", why, "")
 	r.hardening(GapTerminal, "no typing into the caller's terminal", why, "")
-	r.hardening(GapKernel, "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", why, "")
+	const kernel = "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces"
+	r.hardening(GapKernel, kernel, why, "")
 }
 
 // socketsNeed returns what Landlock, or the broker in its place, lacks to check connections.
 func (p *Plan) socketsNeed(version int) string {
 	if p.Caps.Answered {
-		return "a supervisor outside, such as an outer zsbx's, may connect for the command, and Landlock does not apply to it"
+		return "a supervisor outside, such as an outer zsbx's, may connect for the command, " +
+			"and Landlock does not apply to the supervisor"
 	}
 	return p.needs(version) + p.orSupervisor()
 }
