@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,33 @@ func TestPin(t *testing.T) {
 		}
 	}
 	if len(m.pins) != 1 {
-		t.Errorf("%d sockets are pinned", len(m.pins))
+		t.Fatalf("%d sockets are pinned", len(m.pins))
 	}
+	_ = l.Close() // the daemon ends, too
+	dir := filepath.Dir(path)
+	if again(t, dir, st.Ino) {
+		t.Error("the number of a pinned socket was used again")
+	}
+	_ = m.pins[0].Close()
+	t.Logf("control: unpinned, the number is used again: %t", again(t, dir, st.Ino)) // on ext4, not on tmpfs or btrfs
+}
+
+// again reports whether one of many new sockets gets an inode's number.
+func again(t *testing.T, dir string, ino uint64) bool {
+	for n := range 100 {
+		path := filepath.Join(dir, strconv.Itoa(n))
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Ino == ino {
+			return true
+		}
+	}
+	return false
 }
