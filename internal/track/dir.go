@@ -63,9 +63,25 @@ func directory(path string, stat func(string, *unix.Stat_t) error, not uint32) e
 		err = unix.ENOTDIR
 	}
 	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
+		return closedBy(path, &os.PathError{Op: "open", Path: path, Err: err})
 	}
 	return private(path, &st, not)
+}
+
+// closedBy adds errOthers to an error if a directory above the path is closed that is another user's.
+func closedBy(path string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	var st unix.Stat_t
+	dir := filepath.Dir(path)
+	for dir != "/" && unix.Stat(dir, &st) != nil {
+		dir = filepath.Dir(dir)
+	}
+	if dir == "/" || int(st.Uid) == os.Geteuid() {
+		return err
+	}
+	return fmt.Errorf("%w, uid %d: %w", errOthers, st.Uid, err)
 }
 
 // private returns errForeign for a file that is another user's (then errOthers, too) or that

@@ -113,7 +113,7 @@ func (s *Store) NotesOf(session string) ([]*Note, error) {
 
 // notes opens only those with a name that is wanted: nobody else can tell a note while it is open.
 func (s *Store) notes(wanted func(name string) bool) (out []*Note, _ error) {
-	err := s.listed(func(p place, names []string) error {
+	err := s.listed(true, func(p place, names []string) error {
 		var errs []error
 		for _, name := range names {
 			id, _, _ := strings.Cut(name, ".")

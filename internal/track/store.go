@@ -109,12 +109,13 @@ func (s *Store) create(id string) (place, *os.File, error) {
 
 // each calls do for all places that exist, with the sessions there.
 func (s *Store) each(do func(p place, ids []string) error) error {
-	return s.listed(func(p place, names []string) error { return do(p, sessionIDs(names)) })
+	return s.listed(false, func(p place, names []string) error { return do(p, sessionIDs(names)) })
 }
 
 // listed calls do for all places that exist, with the names of their files. A place that can't be
-// used is an error, since it may have what is looked for.
-func (s *Store) listed(do func(p place, names []string) error) error {
+// used is an error, since it may have what is looked for. With own, one that is another user's, such
+// as after sudo -u, is not: this user's sessions are not there.
+func (s *Store) listed(own bool, do func(p place, names []string) error) error {
 	var errs []error
 	inside := os.Getenv(SessionEnv) != ""
 	for _, p := range s.places {
@@ -127,7 +128,7 @@ func (s *Store) listed(do func(p place, names []string) error) error {
 		case err == nil:
 			errs = append(errs, do(p, names))
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		case p.nofollow && errors.Is(err, errOthers): // somebody else made it first, where everybody can write
+		case (own || p.nofollow) && errors.Is(err, errOthers): // nofollow: somebody made it first, where everybody can write
 		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not read its user's store
 		default:
 			errs = append(errs, err)
