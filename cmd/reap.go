@@ -85,6 +85,12 @@ func (r *reaped) tell(a *app, st *track.Store, saying *sync.Mutex) {
 		saying.Lock()
 		defer saying.Unlock()
 		a.tellUntold(u)
+		if !u.Unread || a.say.unsaid() {
+			return
+		}
+		if err := u.Told(); err != nil {
+			a.say.warn("%v", err)
+		}
 	})
 }
 

@@ -195,6 +195,10 @@ func fewChanges(changes []enforce.Change) string {
 // tellUntold warns about what changed since a command was started whose zsbx was killed or could
 // not say it, or that left processes running.
 func (a *app) tellUntold(u *supervise.Untold) {
+	if u.Unread {
+		a.say.warn("what the command of session %s changed can't be told: %v", u.Session, u.Err)
+		return // zsbx reap removes it
+	}
 	why, command := "the zsbx of session "+u.Session+" was killed before it reported: ", "its command"
 	switch {
 	case u.Unsaid:
@@ -217,10 +221,13 @@ func (a *app) tellUntold(u *supervise.Untold) {
 	}
 }
 
-// hintUntold has what ends a session that still runs.
+// hintUntold has what ends a session that still runs, or removes what can't be read.
 func hintUntold(u *supervise.Untold) string {
-	if u.Lives {
+	switch {
+	case u.Lives:
 		return "zsbx reap " + u.Session
+	case u.Unread:
+		return "zsbx reap --stale"
 	}
 	return ""
 }

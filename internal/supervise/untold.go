@@ -2,7 +2,9 @@ package supervise
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -98,6 +100,7 @@ type Untold struct {
 	Kept    bool             // nothing was killed: what the command itself changed was told
 	Unsaid  bool             // nothing was killed, but what the command changed could not be said
 	Lives   bool             // the session has not ended; the rest is told when it has
+	Unread  bool             // what would say so can't be read, and never will be
 	Changes []enforce.Change // since it was started
 	Err     error            // why the changes can't be told
 
@@ -152,7 +155,10 @@ func UntoldOf(st *track.Store, id string, tell func(*Untold)) {
 
 // lookInto finds out what changed.
 func lookInto(n *track.Note, host *policy.Host) *Untold {
-	u := &Untold{Session: n.ID, Lives: n.Lives, note: n}
+	u := &Untold{Session: n.ID, Lives: n.Lives, Unread: n.Err != nil, Err: n.Err, note: n}
+	if u.Unread {
+		return u
+	}
 	u.Changes, u.Err = u.in.read(n.Text, host)
 	u.Kept, u.Unsaid = u.in.Kept, u.in.Unsaid
 	return u
@@ -165,7 +171,10 @@ func (u *Untold) Told() error {
 		return nil
 	}
 	err := u.in.endLog(u.note)
-	_ = u.note.Remove()
+	gone := u.note.Remove()
+	if u.Unread && !errors.Is(gone, fs.ErrNotExist) {
+		err = gone
+	}
 	u.note = nil
 	return err
 }

@@ -24,13 +24,15 @@ import (
 type Note struct {
 	ID    string // of the session
 	Text  []byte
-	Lives bool // the session's keeper lives, so the command may still run
-	Temp  bool // it lies in the directory for temporary files, where a command may have written it
+	Lives bool  // the session's keeper lives, so the command may still run
+	Temp  bool  // it lies in the directory for temporary files, where a command may have written it
+	Err   error // why it can't be read and never will be; then there is no Text
 
 	Status syscall.WaitStatus // how the command ended; SIGKILL if that is not known
 	Killed int                // processes that were ended with the session, as far as it is known
 
-	file *os.File
+	path string
+	file *os.File // nil if it can't be opened
 }
 
 const (
@@ -139,18 +141,27 @@ func (p place) note(name, id string) (*Note, error) {
 	if err == unix.ENOENT { // it was told meanwhile
 		return nil, nil
 	}
+	n := &Note{ID: id, Temp: p.nofollow, Status: syscall.WaitStatus(syscall.SIGKILL), path: path}
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		err = &os.PathError{Op: "open", Path: path, Err: err}
+		if fork.ShortageOf(err) != nil {
+			return nil, err
+		}
+		n.Err = n.notOne(err)
+		n.Lives = p.lives(id)
+		return n, nil
 	}
 	_ = unix.SetNonblock(fd, false) // else Go's runtime adds it to epoll(7), whose limit may be reached
-	n := &Note{ID: id, Temp: p.nofollow, file: os.NewFile(uintptr(fd), path)}
-	n.Status = syscall.WaitStatus(syscall.SIGKILL)
+	n.file = os.NewFile(uintptr(fd), path)
 	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil { // somebody has it, or there are no locks
 		n.Close()
 		return nil, nil
 	}
-	tells, err := n.read(path)
-	if err == nil && tells {
+	tells, err := n.read()
+	switch {
+	case err == nil && n.Err != nil:
+		n.Lives = p.lives(id)
+	case err == nil && tells:
 		tells, err = n.from(p)
 	}
 	if err != nil || !tells {
@@ -160,23 +171,46 @@ func (p place) note(name, id string) (*Note, error) {
 	return n, nil
 }
 
-// read reads a note, and reports whether it may tell something. It removes what is no note.
-func (n *Note) read(path string) (tells bool, _ error) {
+// read reads a note, and reports whether it may tell something.
+func (n *Note) read() (tells bool, _ error) {
 	var st unix.Stat_t
 	err := unix.Fstat(int(n.file.Fd()), &st)
 	switch {
 	case err != nil:
-		return false, &os.PathError{Op: "fstat", Path: path, Err: err}
+		return false, &os.PathError{Op: "fstat", Path: n.path, Err: err}
 	case st.Nlink == 0: // it was told meanwhile
 		return false, nil
-	case st.Mode&unix.S_IFMT != unix.S_IFREG: // zsbx makes none
-		_ = n.Remove()
-		return false, nil
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		n.Err = n.notOne(nil)
+		return true, nil
 	}
-	if err = private(path, &st, 0o022); err == nil {
+	n.Err = private(n.path, &st, 0o022)
+	if n.Err == nil {
 		n.Text, err = io.ReadAll(io.LimitReader(n.file, maxNote))
 	}
 	return err == nil, err
+}
+
+// notOne says what lies in the place of a note, or why the note can't be opened.
+func (n *Note) notOne(err error) error {
+	fi, looked := os.Lstat(n.path)
+	switch {
+	case looked != nil:
+		return looked
+	case !fi.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file (%s)", n.path, fi.Mode())
+	}
+	return err
+}
+
+// lives reports whether a session may live. It does if its file can't be read.
+func (p place) lives(id string) bool {
+	f, err := p.load(id)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.close()
+	return f.locked
 }
 
 // from fills in what the session's own file says. If that can't be read, the session may live.
@@ -209,7 +243,11 @@ func (n *Note) from(p place) (tells bool, _ error) {
 }
 
 // Remove removes a note that was told.
-func (n *Note) Remove() error { return os.Remove(n.file.Name()) }
+func (n *Note) Remove() error { return os.Remove(n.path) }
 
 // Close lets another process have the note.
-func (n *Note) Close() { _ = n.file.Close() }
+func (n *Note) Close() {
+	if n.file != nil {
+		_ = n.file.Close()
+	}
+}

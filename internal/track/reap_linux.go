@@ -22,7 +22,8 @@ const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howEmpty  = "nothing was ever started"
 
-	unprovedWord = "the keeper's word is gone; the keeper ended when it was asked to, which it does when nothing is left"
+	unprovedEmpty = "its file has no record, so whether anything was started is not known; nothing was found"
+	unprovedWord  = "the keeper's word is gone; the keeper ended when it was asked to, which it does when nothing is left"
 )
 
 // reap kills all that is left of a session and completes the report.
@@ -54,11 +55,16 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
 	err = f.walk(ctx, r)
-	// Damaged files look as if nothing was started. A killed process proves that something was.
-	if !f.spoke() && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.Phase == fork.PhaseFailed) && r.Killed == 0 && !r.Left() && err == nil {
-		r.prove(howEmpty)
+	if err != nil || r.Left() || r.Killed > 0 || f.spoke() || f.damage != nil || f.file == nil {
+		return err // damaged files look as if nothing was started
 	}
-	return err
+	switch {
+	case f.word.Phase == fork.PhaseFailed, f.recorded() && f.record.Tracker == "":
+		r.prove(howEmpty)
+	case !f.recorded() && r.Unproved != unprovedWord:
+		r.Unproved = unprovedEmpty
+	}
+	return nil
 }
 
 // helpTime is how long a keeper gets to end its session before walk helps.
