@@ -101,7 +101,7 @@ func TestPresetsOutside(t *testing.T) {
 				}
 				writable[r.Path] = true
 				if o := outsideOf(r.Path); o == nil || o.trust == "" {
-					t.Errorf("%s: %s: what do programs outside read, execute or trust of it, and when? (presets_outside.go)", info.Name, r.Path)
+					t.Errorf("%s: %s: what do programs outside read, execute or trust of it, and when? (presets_outside_test.go)", info.Name, r.Path)
 				}
 			}
 		}
