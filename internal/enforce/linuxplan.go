@@ -93,7 +93,7 @@ func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
 		p.signals = seccomp.SignalsKernel
 		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 	} else if opts.Explain && p.Caps.SeccompNotify {
-		q.Watch = true
+		q.Record = true
 		p.watched = seccomp.Compile(q)
 		p.model = opts.Model
 	}

@@ -29,21 +29,21 @@ type writer struct {
 	out []Instruction // in reverse order
 }
 
-// place is a position in a program, as the number of instructions from there to the end.
-type place int32
+// label is a position in a program, as the number of instructions from there to the end.
+type label int32
 
-// here returns the place of the instruction that was written last.
-func (w *writer) here() place { return place(len(w.out)) }
+// here returns the label of the instruction that was written last.
+func (w *writer) here() label { return label(len(w.out)) }
 
-// put writes an instruction without a comparison and returns its place.
-func (w *writer) put(code uint16, k uint32) place {
+// put writes an instruction without a comparison and returns its label.
+func (w *writer) put(code uint16, k uint32) label {
 	w.out = append(w.out, Instruction{Code: code, K: k})
 	return w.here()
 }
 
-// branch writes a comparison and returns its place.
-func (w *writer) branch(code uint16, k uint32, yes, no place) place {
-	to := [2]place{yes, no}
+// branch writes a comparison and returns its label.
+func (w *writer) branch(code uint16, k uint32, yes, no label) label {
+	to := [2]label{yes, no}
 	for range 2 { // twice, since a bpfJump for the second side may put the first out of reach
 		for side := range to {
 			if far := w.here() - to[side]; far > 255 { // a comparison has eight bits for this: go through a bpfJump

@@ -110,7 +110,7 @@ func FuzzWriter(f *testing.F) {
 			}
 		}
 		ops[n-1] = op{code: bpfReturn, k: 99}
-		w, places := &writer{}, make([]place, n)
+		w, places := &writer{}, make([]label, n)
 		for i, o := range slices.Backward(ops) {
 			if o.code == bpfAtLeast {
 				places[i] = w.branch(o.code, o.k, places[o.yes], places[o.no])

@@ -13,7 +13,8 @@ const CapSysPtrace = 19
 // sockets, or "" if it does not (proc_sys_kernel(5), ptrace_scope). The broker is an ancestor,
 // so scope 1 allows it.
 func YamaRefuses(scope byte, capabilities uint64) string {
-	const what = "the Yama security module lets %s fetch the sockets of another process (kernel.yama.ptrace_scope is %c)"
+	const what = "the Yama security module lets %s fetch the sockets of another process " +
+		"(kernel.yama.ptrace_scope is %c)"
 	switch {
 	case scope == '2' && capabilities&(1<<CapSysPtrace) == 0:
 		return fmt.Sprintf(what, "only CAP_SYS_PTRACE", scope)
@@ -41,34 +42,35 @@ func socketRules(capabilities uint64) []rule {
 	return rules
 }
 
-// listenerRule keeps the command from installing a supervisor of its own. The kernel refuses
-// that only while the broker lives. After the broker has ended, the newer filter would decide
-// the calls that this one hands over.
+// listenerRule keeps the command from installing another supervisor. The kernel refuses one only
+// while the broker lives. After the broker has ended, the newer filter would decide the calls
+// that this one hands over.
 func listenerRule() rule {
 	const setFilter, newListener = 1, 1 << 3 // SECCOMP_SET_MODE_FILTER
 	return rule{
 		calls:   []string{"seccomp"},
 		clauses: []clause{{[]test{{arg: 0, is: setFilter}, {arg: 1, mask: newListener, is: newListener}}, refuseEBUSY}},
 		when:    "SECCOMP_FILTER_FLAG_NEW_LISTENER",
-		why:     "once the broker has ended, a supervisor of the command's own would allow what the broker refuses",
+		why:     "once the broker has ended, another supervisor would allow what the broker refuses",
 	}
 }
 
 // noDatagrams returns clauses that refuse Unix datagram sockets. They must come before those
 // that allow AF_UNIX. sendmsg(2) has the receiver's address in memory, where a filter can't
-// look. Asking the broker would slow down every program that uses it. For AF_UNIX the kernel treats
-// SOCK_RAW as SOCK_DGRAM.
+// look. Asking the broker would slow down every program that sends messages. For AF_UNIX the
+// kernel treats SOCK_RAW as SOCK_DGRAM.
 func noDatagrams() []clause {
 	var out []clause
 	for _, kind := range []uint32{sockDatagram, sockRaw} {
-		out = append(out, clause{[]test{{arg: 0, is: AfUnix}, {arg: 1, mask: sockTypeMask, is: kind}}, refuseESOCKTNOSUPPORT})
+		datagrams := []test{{arg: 0, is: AfUnix}, {arg: 1, mask: sockTypeMask, is: kind}}
+		out = append(out, clause{datagrams, refuseESOCKTNOSUPPORT})
 	}
 	return out
 }
 
-// pairsApart gives socketpair(2) a rule of its own, in which the broker makes pairs of Unix
-// datagram sockets. They need no addresses.
-func pairsApart(rules []rule) []rule {
+// splitPairs makes a separate rule for socketpair(2), in which the broker makes pairs of Unix
+// datagram sockets. Pairs need no addresses.
+func splitPairs(rules []rule) []rule {
 	i := slices.IndexFunc(rules, func(r rule) bool { return slices.Contains(r.calls, "socketpair") })
 	pairs := rules[i]
 	rules[i].calls = []string{"socket"}

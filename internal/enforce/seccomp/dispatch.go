@@ -13,19 +13,19 @@ import (
 // the numbers that are allowed whatever the arguments: these calls then cost nothing.
 type dispatch struct {
 	writer
-	to      [LastSyscall + 1]place // where a rule sends each system call; 0 for none
-	answers map[uint32]place
+	to      [LastSyscall + 1]label // where a rule sends each system call; 0 for none
+	answers map[uint32]label
 }
 
-func (d *dispatch) answer(action uint32) place {
+func (d *dispatch) answer(action uint32) label {
 	if d.answers[action] == 0 {
 		d.answers[action] = d.put(bpfReturn, action)
 	}
 	return d.answers[action]
 }
 
-// target returns the place where the calls of a rule go.
-func (d *dispatch) target(r *rule) place {
+// target returns the label where the calls of a rule go.
+func (d *dispatch) target(r *rule) label {
 	if len(r.clauses) > 0 && len(r.clauses[0].when) == 0 {
 		return d.answer(r.clauses[0].answer)
 	}
@@ -39,10 +39,10 @@ const (
 	offsetArgs = 16 // six 64-bit words, little-endian on both machines
 )
 
-// span sends the system calls from a number up to the next span to a place.
+// span sends the system calls from a number up to the next span to a label.
 type span struct {
 	from uint32
-	to   place
+	to   label
 }
 
 // head writes what comes before the blocks and the answers. It refuses unknown, newer calls and
@@ -64,8 +64,8 @@ func (d *dispatch) head(arch uint32) {
 	d.put(bpfLoad, offsetArch)
 }
 
-// search writes the tree over spans and returns its place.
-func (d *dispatch) search(spans []span) place {
+// search writes the tree over spans and returns its label.
+func (d *dispatch) search(spans []span) label {
 	if len(spans) == 1 {
 		return spans[0].to
 	}
@@ -75,9 +75,9 @@ func (d *dispatch) search(spans []span) place {
 	return d.branch(bpfAtLeast, spans[mid].from, upper, lower)
 }
 
-// block writes the clauses of a rule and returns the place of the first one. It skips clauses
+// block writes the clauses of a rule and returns the label of the first one. It skips clauses
 // after one that always holds.
-func (d *dispatch) block(clauses []clause) place {
+func (d *dispatch) block(clauses []clause) label {
 	var otherwise uint32 = ActAllow
 	if i := slices.IndexFunc(clauses, func(c clause) bool { return len(c.when) == 0 }); i >= 0 {
 		otherwise = clauses[i].answer
@@ -110,7 +110,8 @@ func (d *dispatch) block(clauses []clause) place {
 
 // loaded reports whether the word that t needs is loaded after any of the tests before t.
 func loaded(before []test, t test) bool {
-	return len(before) > 0 && !slices.ContainsFunc(before, func(b test) bool { return b.mask != 0 || offset(b) != offset(t) })
+	other := func(b test) bool { return b.mask != 0 || offset(b) != offset(t) }
+	return len(before) > 0 && !slices.ContainsFunc(before, other)
 }
 
 // offset returns the offset of the word that a test looks at.

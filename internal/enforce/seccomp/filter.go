@@ -88,9 +88,20 @@ const (
 // actionName returns an answer as programs see it.
 func actionName(action uint32) string {
 	return cmp.Or(map[uint32]string{
-		ActAllow: "allowed", ActKill: "killed", actNotify: "decided by the broker", pretendSuccess: "success, without effect",
-		RefuseEPERM: "EPERM", RefuseEACCES: "EACCES", refuseEBUSY: "EBUSY", RefuseENOSYS: "ENOSYS", RefuseENOPROTOOPT: "ENOPROTOOPT",
-		RefuseEPROTONOSUPPORT: "EPROTONOSUPPORT", refuseESOCKTNOSUPPORT: "ESOCKTNOSUPPORT", RefuseEOPNOTSUPP: "EOPNOTSUPP", RefuseEAFNOSUPPORT: "EAFNOSUPPORT",
+		ActAllow:       "allowed",
+		ActKill:        "killed",
+		actNotify:      "decided by the broker",
+		pretendSuccess: "success, without effect",
+
+		RefuseEPERM:           "EPERM",
+		RefuseEACCES:          "EACCES",
+		refuseEBUSY:           "EBUSY",
+		RefuseENOSYS:          "ENOSYS",
+		RefuseENOPROTOOPT:     "ENOPROTOOPT",
+		RefuseEPROTONOSUPPORT: "EPROTONOSUPPORT",
+		refuseESOCKTNOSUPPORT: "ESOCKTNOSUPPORT",
+		RefuseEOPNOTSUPP:      "EOPNOTSUPP",
+		RefuseEAFNOSUPPORT:    "EAFNOSUPPORT",
 	}[action], "?")
 }
 
@@ -143,10 +154,10 @@ func newFilter(arch string, rules []rule) *Filter {
 	if auditArch(arch) == 0 {
 		return nil
 	}
-	d := dispatch{writer: writer{make([]Instruction, 0, 256)}, answers: map[uint32]place{}}
+	d := dispatch{writer: writer{make([]Instruction, 0, 256)}, answers: map[uint32]label{}}
 	decided := 0
 	for i := range rules {
-		at := place(0)
+		at := label(0)
 		for _, c := range rules[i].calls {
 			if nr, ok := sysnrOf(arch, c); ok {
 				if at == 0 {

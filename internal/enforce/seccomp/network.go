@@ -1,5 +1,7 @@
 package seccomp
 
+import "github.com/zsbx/zsbx/policy"
+
 // The address families, types and protocols that the rules name
 // (linux/socket.h, linux/in.h, linux/netlink.h).
 const (
@@ -18,6 +20,29 @@ const (
 	NetlinkRoute  = 0
 	NetlinkUevent = 15
 )
+
+// networkRules decide which sockets there can be, and what the broker decides about them.
+func (q *Options) networkRules() []rule {
+	var rules []rule
+	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
+	if q.Peers {
+		rules = socketRules(q.Capabilities)
+		unixSockets = append(noDatagrams(), unixSockets...)
+	}
+	switch q.Net.Mode {
+	case policy.NetNone:
+		rules = append(rules, noNetworkRules(unixSockets)...)
+	case policy.NetPorts:
+		listen := len(q.Net.BindTCP) > 0 || q.Peers
+		rules = append(rules, portsRules(unixSockets, listen, q.Names)...)
+	default:
+		rules = append(rules, openNetworkRules(unixSockets)...)
+	}
+	if q.Peers {
+		rules = splitPairs(rules)
+	}
+	return rules
+}
 
 // allowNetlink allows the given protocols of AF_NETLINK. The others fail as on a kernel without
 // them, since programs that write audit records treat any other error as fatal.
@@ -57,8 +82,8 @@ func noNetworkRules(unixSockets []clause) []rule {
 
 // noDetours close the ways for a TCP socket to get a peer, or to become another kind of socket,
 // without connect(2) and listen(2). TCP_FASTOPEN_CONNECT is harmless: it delays the connection
-// until the first write, but its connect(2) is checked. More has further clauses for
-// setsockopt(2).
+// until the first write, but its connect(2) is checked. The clauses in more are for
+// setsockopt(2), too.
 func noDetours(more []clause) []rule {
 	const (
 		fastOpen = 0x20000000 // MSG_FASTOPEN
@@ -95,9 +120,15 @@ func portsRules(unixSockets []clause, listen, names bool) []rule {
 	var pretended []clause
 	if names {
 		datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
-		clauses = append(clauses, clause{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, clause{[]test{{arg: 0, is: AfInet6}, datagram}, actNotify})
+		clauses = append(clauses,
+			clause{[]test{{arg: 0, is: AfInet}, datagram}, actNotify},
+			clause{[]test{{arg: 0, is: AfInet6}, datagram}, actNotify},
+		)
 		// C libraries give up if IP_RECVERR or IPV6_RECVERR fails.
-		pretended = []clause{{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess}, {[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess}}
+		pretended = []clause{
+			{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess},
+			{[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess},
+		}
 	}
 	rules := append([]rule{{
 		calls: []string{"socket", "socketpair"}, clauses: append(clauses, clause{answer: RefuseEACCES}),
@@ -105,9 +136,9 @@ func portsRules(unixSockets []clause, listen, names bool) []rule {
 		why:  "only TCP can be limited to ports",
 	}}, noDetours(pretended)...)
 	if !listen {
-		rules = append(rules, refuse(RefuseEACCES,
-			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell such a socket from a Unix one, so both are refused",
-			"listen"))
+		const why = "listen(2) on an unbound socket takes a port that the kernel chooses; " +
+			"a filter can't tell such a socket from a Unix one, so both are refused"
+		rules = append(rules, refuse(RefuseEACCES, why, "listen"))
 	}
 	return rules
 }

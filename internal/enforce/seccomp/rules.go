@@ -1,7 +1,12 @@
 package seccomp
 
-import "github.com/zsbx/zsbx/policy"
+import (
+	"slices"
 
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Options says what a filter is for.
 type Options struct {
 	Arch         string // of the machine, as Go spells it
 	UID, GID     uint32 // of the command
@@ -15,48 +20,39 @@ type Options struct {
 	IoctlDev bool       // Landlock handles ioctl(2) on devices
 	UserNS   bool       // the command lives in a user namespace
 	Pids     bool       // it lives in a PID namespace, with its keeper as number 1
-	Watch    bool       // the broker sees all calls that may be refused, and answers them
+	Record   bool       // the broker sees all calls that may be refused, and answers them
 }
 
 // Compile returns the filter, or nil if the machine's system calls are unknown.
 //
 // The filter refuses with an error, so that programs can fall back. Only a system call of
 // another architecture kills the process, since its number means something else there.
-func Compile(q Options) *Filter {
-	rules := append(make([]rule, 0, 48), commonRules()...)
-	rules = append(rules, ioctlRule(), fcntlRule(q.Signals))
-	rules = append(rules, signalRules(q.Signals)...)
-	rules = append(rules, processRules(q.Signals != SignalsKernel, q.Pids)...)
+func Compile(q Options) *Filter { return newFilter(q.Arch, q.rules()) }
+
+// rules returns the rules of the filter. They name each call once, so their order does not
+// matter.
+func (q *Options) rules() []rule {
+	all := slices.Concat(
+		commonRules(),
+		[]rule{ioctlRule(), fcntlRule(q.Signals)},
+		signalRules(q.Signals),
+		processRules(q.Signals != SignalsKernel, q.Pids),
+	)
 	if q.UserNS {
-		rules = append(rules, ownerRules(q.UID, q.GID)...)
-		rules = append(rules, identityRules(q.UID, q.GID)...)
+		all = append(all, ownerRules(q.UID, q.GID)...)
+		all = append(all, identityRules(q.UID, q.GID)...)
 	}
 	if !q.IoctlDev {
-		rules = append(rules, openRules(q.Truncate)...)
+		all = append(all, openRules(q.Truncate)...)
 	}
-	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
-	if q.Peers {
-		rules = append(rules, socketRules(q.Capabilities)...)
-		unixSockets = append(noDatagrams(), unixSockets...)
+	all = append(all, q.networkRules()...)
+	if q.Peers || q.Signals != SignalsKernel || q.Record {
+		all = append(all, listenerRule())
 	}
-	switch q.Net.Mode {
-	case policy.NetNone:
-		rules = append(rules, noNetworkRules(unixSockets)...)
-	case policy.NetPorts:
-		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers, q.Names)...)
-	default:
-		rules = append(rules, openNetworkRules(unixSockets)...)
+	if q.Record {
+		return handOver(all)
 	}
-	if q.Peers {
-		rules = pairsApart(rules)
-	}
-	if q.Peers || q.Signals != SignalsKernel || q.Watch {
-		rules = append(rules, listenerRule())
-	}
-	if q.Watch {
-		rules = watch(rules)
-	}
-	return newFilter(q.Arch, rules)
+	return all
 }
 
 // commonRules refuse calls that no build needs or that would undo other rules.
@@ -66,7 +62,8 @@ func commonRules() []rule {
 			"io_uring_setup", "io_uring_enter", "io_uring_register"),
 		refuse(RefuseENOSYS, "clone3(2) can start a process in another cgroup; C libraries fall back to clone(2)",
 			"clone3"),
-		refuse(RefuseEPERM, "they run programs in the kernel, use its performance counters, or let a program handle page faults",
+		refuse(RefuseEPERM,
+			"they run programs in the kernel, use performance counters, or let a program handle page faults",
 			"bpf", "perf_event_open", "userfaultfd"),
 		refuse(RefuseEPERM, "keyrings are shared with the user's other programs",
 			"add_key", "keyctl", "request_key"),
@@ -75,8 +72,8 @@ func commonRules() []rule {
 		refuse(RefuseEPERM, "mounts change what paths mean; Landlock refuses them too",
 			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
 			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
-		refuse(RefuseEPERM, "the owner of a container's user namespace has all capabilities in it, and zsbx's mounts are missing there",
-			"setns"),
+		refuse(RefuseEPERM, "the owner of a container's user namespace has all capabilities in it, "+
+			"and zsbx's mounts are missing there", "setns"),
 		refuse(RefuseEPERM, "files opened by handle have no path to check; fanotify watches whole file systems",
 			"open_by_handle_at", "fanotify_init"),
 		refuse(RefuseEPERM, "administration of the machine",
@@ -101,49 +98,93 @@ func namespaceRule(call string) rule {
 }
 
 // processRules protect the limits and priorities of other processes, which no Landlock right
-// covers. A CPU limit of one second kills. A filter can't tell a child from a stranger, so only
-// the calling process is allowed. pthread_setaffinity_np(3) and similar functions name a thread
-// by number. A broker allows the caller's own threads; without one the number must be 0. It does
-// not allow children. These calls take a number, and a child can end and its number go to a
-// process outside between the check and the call.
+// covers: a CPU limit of one second kills. A filter can't tell a child from a stranger, so a
+// process may change only itself.
 //
-// In a PID namespace of the session all numbers are its own processes', except the keeper's.
+// pthread_setaffinity_np(3) and similar functions name a thread by number. A broker allows the
+// caller's own threads; without a broker the number must be 0. The broker does not allow
+// children, since a child can end after the check, and its number go to a process outside before
+// the call.
 func processRules(broker, pids bool) []rule {
 	const why = "it could starve or kill processes outside; a filter can't tell them from the command's own"
-	var schedule uint32 = RefuseEPERM
-	if broker {
-		schedule = actNotify
+	p := processesRefused(broker, pids)
+	who := p.number
+	who.arg = 1 // after the kind of number
+	rules := []rule{
+		{
+			calls: []string{"prlimit64"},
+			clauses: []clause{
+				{[]test{p.number, {arg: 2, not: true}}, RefuseEPERM},
+				{[]test{p.number, {arg: 2, high: true, not: true}}, RefuseEPERM},
+			},
+			when: "it sets a limit and " + p.when,
+		},
+		{
+			calls:   []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"},
+			clauses: []clause{{[]test{p.number}, p.schedule}},
+			when:    p.when,
+		},
+		{
+			calls:   []string{"move_pages", "migrate_pages"},
+			clauses: []clause{{[]test{{arg: 0, not: true}}, RefuseEPERM}},
+			when:    numberGiven,
+		},
+		{
+			calls: []string{"setpriority"},
+			clauses: []clause{
+				{[]test{{arg: 0, not: true}}, RefuseEPERM},
+				{[]test{who}, p.schedule},
+			},
+			when: p.priority,
+		},
+		{
+			calls: []string{"ioprio_set"},
+			clauses: []clause{
+				{[]test{{arg: 0, not: true, is: 1}}, RefuseEPERM},
+				{[]test{{arg: 1, not: true}}, RefuseEPERM},
+			},
+			when: "it is not IOPRIO_WHO_PROCESS with process number 0",
+		},
 	}
-	unless := func(arg uint8, is uint32, answer uint32) clause {
-		return clause{[]test{{arg: arg, not: true, is: is}}, answer}
+	for i := range rules {
+		rules[i].why = why
 	}
-	to := func(when string, clauses []clause, calls ...string) rule {
-		return rule{calls: calls, clauses: clauses, when: when, why: why}
-	}
-	const number = "the process number is not 0"
-	when := number
-	priority := "it is not PRIO_PROCESS with process number 0"
-	other := test{not: true}
+	return rules
+}
+
+const numberGiven = "the process number is not 0"
+
+// refusedProcesses says for which processes a call is refused.
+type refusedProcesses struct {
+	number   test   // of the process
+	when     string // the test in words
+	priority string // the test of setpriority(2) in words
+	schedule uint32 // the answer to a call that schedules such a process
+}
+
+// processesRefused returns the processes whose limits and priorities can't be changed. In a PID
+// namespace of the session all numbers are those of its processes, except the keeper's.
+func processesRefused(broker, pids bool) refusedProcesses {
 	if pids {
 		const keeper = 1
-		when = "the process number is the keeper's"
-		other = test{is: keeper}
-		schedule = RefuseEPERM
-		priority = "it is not PRIO_PROCESS, or " + when
+		const when = "the process number is the keeper's"
+		return refusedProcesses{
+			number:   test{is: keeper},
+			when:     when,
+			priority: "it is not PRIO_PROCESS, or " + when,
+			schedule: RefuseEPERM,
+		}
 	}
-	scheduled := other
-	scheduled.arg = 1
-	return []rule{
-		to("it sets a limit and "+when, []clause{
-			{[]test{other, {arg: 2, not: true}}, RefuseEPERM},
-			{[]test{other, {arg: 2, high: true, not: true}}, RefuseEPERM},
-		}, "prlimit64"),
-		to(when, []clause{{[]test{other}, schedule}},
-			"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
-		to(number, []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
-		to(priority, []clause{unless(0, 0, RefuseEPERM), {[]test{scheduled}, schedule}}, "setpriority"),
-		to("it is not IOPRIO_WHO_PROCESS with process number 0", []clause{unless(0, 1, RefuseEPERM), unless(1, 0, RefuseEPERM)}, "ioprio_set"),
+	p := refusedProcesses{
+		number:   test{not: true},
+		when:     numberGiven,
+		priority: "it is not PRIO_PROCESS with process number 0",
+		schedule: RefuseEPERM,
 	}
+	if broker {
+		p.schedule = actNotify
+	}
+	return p
 }
 
 // ownerRules make chown(2) in a user namespace fail as outside, with EPERM. The kernel would
@@ -177,7 +218,8 @@ func identityRules(uid, gid uint32) []rule {
 			why: "in a user namespace the kernel would return EINVAL, which programs take for a mistake in the call",
 		}
 		for arg := range args {
-			r.clauses = append(r.clauses, clause{[]test{{arg: arg, not: true, is: id}, {arg: arg, not: true, is: keep}}, RefuseEPERM})
+			other := []test{{arg: arg, not: true, is: id}, {arg: arg, not: true, is: keep}}
+			r.clauses = append(r.clauses, clause{other, RefuseEPERM})
 		}
 		return r
 	}
@@ -213,12 +255,14 @@ func openRules(truncate bool) []rule {
 		return out
 	}
 	rules := []rule{
-		refuse(RefuseENOSYS, "its flags are in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
+		refuse(RefuseENOSYS, "its flags are in memory, where a filter can't look; programs fall back to openat(2)",
+			"openat2"),
 		{calls: []string{"open"}, clauses: open(1), when: when, why: why + unchecked},
 		{calls: []string{"openat"}, clauses: open(2), when: when, why: why + unchecked},
 	}
 	if !truncate {
-		rules = append(rules, refuse(RefuseEACCES, "it empties a file without the right to write it"+unchecked, "truncate"))
+		empties := "it empties a file without the right to write it" + unchecked
+		rules = append(rules, refuse(RefuseEACCES, empties, "truncate"))
 	}
 	return rules
 }

@@ -24,10 +24,21 @@ func signalRules(mode SignalMode) []rule {
 		all    = "this kernel's Landlock has no scope for signals; they may only reach the session's own processes"
 	)
 	zero := func(call string, sig uint8, more ...test) rule {
-		return rule{calls: []string{call}, clauses: []clause{{append([]test{{arg: sig}}, more...), actNotify}}, when: "the signal is 0", why: exists}
+		tests := append([]test{{arg: sig}}, more...)
+		return rule{
+			calls:   []string{call},
+			clauses: []clause{{tests, actNotify}},
+			when:    "the signal is 0",
+			why:     exists,
+		}
 	}
 	real := func(sig uint8, calls ...string) rule {
-		return rule{calls: calls, clauses: []clause{{[]test{{arg: sig, not: true}}, actNotify}}, when: "the signal is not 0", why: all}
+		return rule{
+			calls:   calls,
+			clauses: []clause{{[]test{{arg: sig, not: true}}, actNotify}},
+			when:    "the signal is not 0",
+			why:     all,
+		}
 	}
 	switch mode {
 	case SignalsExist:
@@ -35,7 +46,7 @@ func signalRules(mode SignalMode) []rule {
 		return []rule{
 			zero("kill", 1, test{arg: 0, not: true}, test{arg: 0, not: true, is: everybody}),
 			zero("tkill", 1), zero("tgkill", 2),
-			zero("pidfd_send_signal", 1, test{arg: 0, mask: 1 << 31}), // a negative one, PIDFD_SELF, is the caller itself
+			zero("pidfd_send_signal", 1, test{arg: 0, mask: 1 << 31}), // PIDFD_SELF is negative
 		}
 	case SignalsAll:
 		return []rule{
@@ -72,8 +83,8 @@ func fcntlRule(mode SignalMode) rule {
 	return rule{
 		calls: []string{"fcntl"}, clauses: clauses,
 		when: "F_SETLEASE, F_SETDELEG, F_SETOWN to a group, F_SETOWN_EX, F_SETSIG or O_ASYNC",
-		why: "opening a leased file, or changing a leased directory, can block for 45 seconds each time, and a lease needs only read access. " +
-			"The others make a file signal processes outside",
+		why: "opening a leased file, or changing a leased directory, can block for 45 seconds each time, " +
+			"and a lease needs only read access. The others make a file signal processes outside",
 	}
 }
 
@@ -91,9 +102,12 @@ func ioctlRule() rule {
 	var clauses []clause
 	for _, request := range []uint32{
 		0x5412, 0x541c, 0x5423, 0x8901, 0x8902, // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
-		0xc0506617, 0xc0406618, 0xc0406619, // FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY, and for ALL_USERS
-		0x50009401, 0x50009417, 0x5000940e, 0x50009418, 0x5000940f, 0x5000943f, // BTRFS_IOC_SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, each with its V2
-		0x4020bc10, 0x4030bc1d, 0x4020bc11, 0x4030bc1e, // BCH_IOCTL_SUBVOLUME_CREATE, SUBVOLUME_DESTROY, each with its v2
+		0xc0506617, 0xc0406618, 0xc0406619, // FS_IOC_ADD_ENCRYPTION_KEY, …REMOVE_ENCRYPTION_KEY, …_ALL_USERS
+		0x50009401, 0x50009417, // BTRFS_IOC_SNAP_CREATE, …_V2
+		0x5000940e, 0x50009418, // BTRFS_IOC_SUBVOL_CREATE, …_V2
+		0x5000940f, 0x5000943f, // BTRFS_IOC_SNAP_DESTROY, …_V2
+		0x4020bc10, 0x4030bc1d, // BCH_IOCTL_SUBVOLUME_CREATE, …_v2
+		0x4020bc11, 0x4030bc1e, // BCH_IOCTL_SUBVOLUME_DESTROY, …_v2
 		0x40186f04, // OCFS2_IOC_REFLINK
 	} {
 		clauses = append(clauses, clause{[]test{{arg: 1, is: request}}, RefuseEPERM})
@@ -101,8 +115,10 @@ func ioctlRule() rule {
 	clauses = append(clauses, clause{[]test{{arg: 1, is: 0x5452}}, pretendSuccess}) // FIOASYNC
 	return rule{
 		calls: []string{"ioctl"}, clauses: clauses,
-		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files, or subvolumes and snapshots, or is OCFS2_IOC_REFLINK",
+		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, " +
+			"or adds or removes keys of encrypted files, or subvolumes and snapshots, or is OCFS2_IOC_REFLINK",
 		why: "they type into the caller's terminal, replace its line discipline, " +
-			"make a file signal processes outside, lock the user's other programs out of files, or show denied files under other names",
+			"make a file signal processes outside, lock the user's other programs out of files, " +
+			"or show denied files under other names",
 	}
 }

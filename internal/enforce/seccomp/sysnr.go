@@ -22,7 +22,8 @@ const LastSyscall = 471
 var sysnrTable = [...]sysnr{
 	{"acct", 163, 89}, {"add_key", 248, 217}, {"bind", 49, 200}, {"bpf", 321, 280}, {"chmod", 90, -1},
 	{"chown", 92, -1}, {"clock_settime", 227, 112}, {"clone", 56, 220}, {"clone3", 435, 435}, {"connect", 42, 203},
-	{"creat", 85, -1}, {"delete_module", 176, 106}, {"execve", 59, 221}, {"execveat", 322, 281}, {"exit_group", 231, 94},
+	{"creat", 85, -1}, {"delete_module", 176, 106}, {"execve", 59, 221}, {"execveat", 322, 281},
+	{"exit_group", 231, 94},
 	{"fanotify_init", 300, 262}, {"fchmod", 91, 52}, {"fchmodat", 268, 53}, {"fchmodat2", 452, 452},
 	{"fchown", 93, 55}, {"fchownat", 260, 54}, {"fcntl", 72, 25}, {"finit_module", 313, 273},
 	{"fremovexattr", 199, 16}, {"fsconfig", 431, 431}, {"fsetxattr", 190, 7}, {"fsmount", 432, 432},
@@ -41,10 +42,10 @@ var sysnrTable = [...]sysnr{
 	{"rename", 82, -1}, {"renameat", 264, 38}, {"renameat2", 316, 276}, {"request_key", 249, 218},
 	{"rmdir", 84, -1}, {"rt_sigqueueinfo", 129, 138}, {"rt_tgsigqueueinfo", 297, 240},
 	{"sched_setaffinity", 203, 122}, {"sched_setattr", 314, 274}, {"sched_setparam", 142, 118},
-	{"sched_setscheduler", 144, 119}, {"seccomp", 317, 277}, {"sendmmsg", 307, 269}, {"sendmsg", 46, 211}, {"sendto", 44, 206},
-	{"setgid", 106, 144}, {"setns", 308, 268}, {"setpriority", 141, 140}, {"setregid", 114, 143}, {"setresgid", 119, 149},
-	{"setresuid", 117, 147}, {"setreuid", 113, 145}, {"setsockopt", 54, 208}, {"settimeofday", 164, 170}, {"setuid", 105, 146},
-	{"setxattr", 188, 5},
+	{"sched_setscheduler", 144, 119}, {"seccomp", 317, 277}, {"sendmmsg", 307, 269}, {"sendmsg", 46, 211},
+	{"sendto", 44, 206}, {"setgid", 106, 144}, {"setns", 308, 268}, {"setpriority", 141, 140},
+	{"setregid", 114, 143}, {"setresgid", 119, 149}, {"setresuid", 117, 147}, {"setreuid", 113, 145},
+	{"setsockopt", 54, 208}, {"settimeofday", 164, 170}, {"setuid", 105, 146}, {"setxattr", 188, 5},
 	{"socket", 41, 198}, {"socketpair", 53, 199}, {"swapoff", 168, 225}, {"swapon", 167, 224}, {"symlink", 88, -1},
 	{"symlinkat", 266, 36}, {"syslog", 103, 116}, {"tgkill", 234, 131}, {"tkill", 200, 130}, {"truncate", 76, 45},
 	{"umount2", 166, 39}, {"unlink", 87, -1}, {"unlinkat", 263, 35}, {"unshare", 272, 97},
@@ -54,7 +55,8 @@ var sysnrTable = [...]sysnr{
 
 // sysnrOf returns the number of a system call on a machine, if it has one.
 func sysnrOf(arch, name string) (uint32, bool) {
-	i, ok := slices.BinarySearchFunc(sysnrTable[:], name, func(s sysnr, name string) int { return strings.Compare(s.name, name) })
+	compare := func(s sysnr, name string) int { return strings.Compare(s.name, name) }
+	i, ok := slices.BinarySearchFunc(sysnrTable[:], name, compare)
 	if !ok {
 		return 0, false
 	}

@@ -1,18 +1,31 @@
 package seccomp
 
-// watched returns the calls that Landlock, mounts or the broker may refuse, besides those that
-// the filter decides about, and the end of a process that failed. Its clauses are for arguments
-// that are always allowed. Calls that nothing refuses are left out: stat(2), access(2), readlink(2), chdir(2).
-func watched() map[string][]clause {
+// recordedCalls returns the calls that Landlock, mounts or the broker may refuse, besides those
+// that the filter decides about, and the end of a process that failed. The clauses are for
+// arguments that are always allowed. Calls that nothing refuses are left out: stat(2), access(2),
+// readlink(2), chdir(2).
+func recordedCalls() map[string][]clause {
 	all := make(map[string][]clause)
-	for _, name := range []string{"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
-		"rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2",
-		"chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
-		"removexattr", "lremovexattr", "fremovexattr", "bind", "connect", "tkill", "tgkill", "pidfd_send_signal",
-		"rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_getfd"} {
+	for _, name := range []string{
+		"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat",
+		"unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "link", "linkat", "symlink",
+		"symlinkat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown",
+		"fchownat", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
+		"removexattr", "lremovexattr", "fremovexattr", "bind", "connect", "tkill", "tgkill",
+		"pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev",
+		"pidfd_getfd",
+	} {
 		all[name] = nil
 	}
-	for _, request := range []uint32{0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451} { // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
+	for _, request := range []uint32{
+		0x5401, // TCGETS
+		0x540f, // TIOCGPGRP
+		0x5413, // TIOCGWINSZ
+		0x541b, // FIONREAD
+		0x5421, // FIONBIO
+		0x5450, // FIONCLEX
+		0x5451, // FIOCLEX
+	} {
 		all["ioctl"] = append(all["ioctl"], clause{[]test{{arg: 1, is: request}}, ActAllow})
 	}
 	// All requests except PTRACE_ATTACH and PTRACE_SEIZE need a process that is already
@@ -23,10 +36,10 @@ func watched() map[string][]clause {
 	return all
 }
 
-// watch returns rules that hand each call that may be refused to the broker. The broker then
+// handOver returns rules that hand each call that may be refused to the broker. The broker then
 // gives the rules' answers itself. Refusals with ENOSYS stay in the filter, since programs
-// silently fall back after these.
-func watch(rules []rule) (out []rule) {
+// silently fall back after them.
+func handOver(rules []rule) (out []rule) {
 	clauses := make(map[string][]clause) // by call
 	for _, r := range rules {
 		for _, name := range r.calls {
@@ -38,7 +51,7 @@ func watch(rules []rule) (out []rule) {
 			}
 		}
 	}
-	for name, certain := range watched() {
+	for name, certain := range recordedCalls() {
 		clauses[name] = append(append(clauses[name], certain...), clause{answer: actNotify})
 	}
 	for _, s := range sysnrTable {

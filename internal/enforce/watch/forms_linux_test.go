@@ -16,7 +16,7 @@ import (
 func TestForms(t *testing.T) {
 	q := seccomp.Options{Arch: runtime.GOARCH, Net: policy.ResolvedNet{Mode: policy.NetOpen}, Truncate: true, IoctlDev: true}
 	plain := seccomp.Compile(q)
-	q.Watch = true
+	q.Record = true
 	watched := seccomp.Compile(q)
 	for _, name := range watched.Names() {
 		args := [6]uint64{1, 1, 1, 1, 1, 1}
