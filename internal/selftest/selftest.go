@@ -55,8 +55,15 @@ type scene struct {
 	close         []func()
 }
 
-// newScene makes files, named as by "ls -F": "x/" is a directory, "x*" a program, "x=" a
-// listening socket.
+// targets are the files of a scene, named as by "ls -F": "x/" is a directory, "x*" a program, "x="
+// a listening socket.
+const targets = `
+	file prog* socket= empty/
+	in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config
+	shut/ shut/.hg/ shut/.git/ shut/.git/config shut/.git/hooks/
+	far/ far/git/ far/git/HEAD far/git/objects/ far/git/config far/tree/`
+
+// newScene makes the targets, and TCP ports with a listener.
 func newScene() (*scene, error) {
 	s := &scene{}
 	made, err := os.MkdirTemp("", "zsbx-check-")
@@ -68,9 +75,7 @@ func newScene() (*scene, error) {
 	if err != nil {
 		return s, err
 	}
-	for _, name := range strings.Fields("file prog* socket= empty/ in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config " +
-		"shut/ shut/.hg/ shut/.git/ shut/.git/config shut/.git/hooks/ " +
-		"far/ far/git/ far/git/HEAD far/git/objects/ far/git/config far/tree/") {
+	for _, name := range strings.Fields(targets) {
 		path := s.dir + "/" + strings.TrimRight(name, "/*=")
 		switch name[len(name)-1] {
 		case '/':

@@ -27,13 +27,15 @@ func askEscapes(pid int) []Proof {
 		{"nothing is opened by LaunchServices", "lsopen", libsystem.FilterNone, ""},
 		{"no Apple events", "appleevent-send", libsystem.FilterNone, ""},
 		{"no launchd jobs", "job-creation", libsystem.FilterNone, ""},
-		{"no LaunchServices", "mach-lookup", libsystem.FilterGlobalName, "com.apple.coreservices.launchservicesd"},
+		{"no LaunchServices", "mach-lookup", libsystem.FilterGlobalName,
+			"com.apple.coreservices.launchservicesd"},
 		{"no keychain", "mach-lookup", libsystem.FilterGlobalName, "com.apple.SecurityServer"},
 		{"no launch agents", "file-write-create", libsystem.FilterPath, "/Library/LaunchAgents/zsbx-check.plist"},
 	} {
 		confined := libsystem.SandboxCheck(pid, d.op, d.filter, d.arg)
 		free := libsystem.SandboxCheck(os.Getpid(), d.op, d.filter, d.arg)
-		proof := Proof{Name: "doors", Promise: d.promise, Detail: fmt.Sprintf("sandbox_check %s %s: %d, without restrictions %d", d.op, d.arg, confined, free)}
+		detail := fmt.Sprintf("sandbox_check %s %s: %d, without restrictions %d", d.op, d.arg, confined, free)
+		proof := Proof{Name: "doors", Promise: d.promise, Detail: detail}
 		proof.Held = confined == libsystem.Denied && free == libsystem.Allowed
 		if proof.Held {
 			proof.Means = "Seatbelt"

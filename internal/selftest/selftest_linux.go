@@ -23,7 +23,7 @@ type linuxScene struct {
 	caps   enforce.Caps
 	policy policy.Resolved
 	proofs []Proof
-	err    error // the first attack's that could not be made
+	err    error // of the first attack that could not be made
 }
 
 func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
@@ -55,15 +55,16 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 		s.err = fmt.Errorf("self-test of %s: %w", name, err)
 		return
 	}
-	p := Proof{Name: name, Promise: promise,
-		Detail: fmt.Sprintf("%s: %s, without restrictions %s", steps[len(steps)-1].Name, answerText(confined), answerText(free))}
+	attack := steps[len(steps)-1].Name
+	detail := fmt.Sprintf("%s: %s, without restrictions %s", attack, answerText(confined), answerText(free))
+	p := Proof{Name: name, Promise: promise, Detail: detail}
 	switch {
 	case confined != 0 && confined != free:
 		p.Held = true
 		p.Means = means
 	case confined == unix.EPERM, confined == unix.EACCES, confined == unix.ENOSYS && name == enforce.GapKernel:
 		p.Held = true
-		p.Means = "refused to zsbx, too" // by the machine's settings, or by a sandbox around this process
+		p.Means = "refused to zsbx, too" // by the machine, or by a sandbox around this process
 	}
 	p.Gap = slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == name })
 	s.proofs = append(s.proofs, p)
@@ -73,9 +74,8 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 // errno of the last one, or 0. The others must succeed. If there are others, the result of the
 // one before the last becomes the last one's first argument.
 func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
-	// The keeper waits for the steps, not this process, which may have to answer some of them
-	// (Plan.Broker). The command is a directory, which can't be executed, so nothing else
-	// runs.
+	// The keeper waits for the steps, since this process may have to answer some of them
+	// (Plan.Broker). The command is a directory, which can't be executed, so nothing else runs.
 	c := &fork.Command{Path: "/", Args: []string{"/"}}
 	if plan != nil {
 		if err := confine(plan, c); err != nil {

@@ -34,11 +34,13 @@ func macTrials() []macTrial {
 		{enforce.GapFiles, "files are executed only where allowed", open, `"$1/prog"`},
 		{enforce.GapFiles, "no second name for a file outside", open, `ln "$1/file" "$1/in/link" && rm "$1/in/link"`},
 		{enforce.GapDeny, "denied files stay closed in what is allowed", open, `cat "$1/in/denied"`},
-		{enforce.GapDeny, "denied files are not moved from under their rule", open, `mv "$1/in/denied" "$1/in/x" && mv "$1/in/x" "$1/in/denied"`},
+		{enforce.GapDeny, "denied files are not moved from under their rule", open,
+			`mv "$1/in/denied" "$1/in/x" && mv "$1/in/x" "$1/in/denied"`},
 		{enforce.GapOwnFiles, "the caller's own files are not changed", open, `echo x >>"$1/in/own"`},
 		{enforce.GapNetwork, "no network: TCP", none, macTCP + `"$2"`},
 		{enforce.GapTCPPorts, "only the TCP ports that are listed", ports, macTCP + `"$3"`},
-		{enforce.GapUnixSockets, "no connection to sockets of programs outside, by path", open, macUnix + `"$1/socket"`},
+		{enforce.GapUnixSockets, "no connection to sockets of programs outside, by path", open,
+			macUnix + `"$1/socket"`},
 		{enforce.GapUnixSockets, "nor where files may be written", open, macUnix + `"$1/in/socket"`},
 		{enforce.GapSignals, "no signals to processes outside", open, `kill -WINCH "$4"`},
 	}
@@ -50,7 +52,8 @@ const macWorks = `cat "$1/in/file" && echo x >"$1/in/new" && rm "$1/in/new" && "
 
 // These connect to what the next argument names. Every Mac has perl.
 const (
-	macTCP  = `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Timeout => 5)' `
+	macTCP = `perl -MIO::Socket::INET -e ` +
+		`'exit !IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Timeout => 5)' `
 	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
 )
 
@@ -62,7 +65,8 @@ func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof
 	m := &macScene{s, caps, &host}
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
 		if n, err := m.act(mode, macWorks); err != nil || n != 0 {
-			return nil, errors.Join(fmt.Errorf("self-test: what is allowed does not work under the restrictions: sh -c '%s': status %d", macWorks, n), err)
+			const broken = "self-test: what is allowed does not work under the restrictions"
+			return nil, errors.Join(fmt.Errorf("%s: sh -c '%s': status %d", broken, macWorks, n), err)
 		}
 	}
 	var out []Proof
@@ -122,7 +126,8 @@ func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, err
 	defer null.Close()
 	c := &fork.Command{
 		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{null, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
-		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
+		Args: []string{"sh", "-c", script, "sh",
+			s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
 	}
 	from := policy.Origin{Source: "self-test"}
 	p := &policy.Policy{FS: policy.FS{

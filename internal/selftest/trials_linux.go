@@ -22,9 +22,19 @@ func (s *linuxScene) tryAll() error {
 		return err
 	}
 	access := policy.Read | policy.Write | policy.Exec
-	s.policy = policy.Resolved{OS: "linux", Dir: in, Net: policy.ResolvedNet{Mode: policy.NetOpen},
-		Paths: []policy.Path{{Path: in, Access: access, Mode: os.ModeDir, ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
-			Rule: policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}}}}}
+	tree := policy.Path{
+		Path:   in,
+		Access: access,
+		Mode:   os.ModeDir,
+		ID:     policy.FileID{Dev: st.Dev, Ino: st.Ino},
+		Rule:   policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}},
+	}
+	s.policy = policy.Resolved{
+		OS:    "linux",
+		Dir:   in,
+		Net:   policy.ResolvedNet{Mode: policy.NetOpen},
+		Paths: []policy.Path{tree},
+	}
 	open := enforce.NewPlan(&s.policy, s.caps, nil, enforce.Options{})
 	s.tryFiles(open)
 	s.tryNetwork()
@@ -45,7 +55,8 @@ func (s *linuxScene) tryFiles(open *enforce.Plan) {
 	}
 	s.try(enforce.GapFiles, "files are read only where allowed", "Landlock", open, opening(file, unix.O_RDONLY))
 	s.try(enforce.GapFiles, "files are written only where allowed", "Landlock", open, opening(file, unix.O_WRONLY))
-	s.try(enforce.GapFiles, "directories are listed only where allowed", "Landlock", open, opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY))
+	s.try(enforce.GapFiles, "directories are listed only where allowed", "Landlock", open,
+		opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY))
 	s.try(enforce.GapFiles, "files are executed only where allowed", "Landlock", open,
 		call("execve(2) prog", unix.SYS_EXECVE, text(prog), put([2]uintptr{text(prog)})))
 	s.try(enforce.GapTruncate, "files are emptied only where they may be written: truncate(2)", truncateBy, open,
@@ -54,18 +65,26 @@ func (s *linuxScene) tryFiles(open *enforce.Plan) {
 
 func (s *linuxScene) tryNetwork() {
 	none := s.plan(policy.ResolvedNet{Mode: policy.NetNone})
-	s.try(enforce.GapNetwork, "no network: TCP", "seccomp", none, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))
-	s.try(enforce.GapNetwork, "no network: UDP", "seccomp", none, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
-	s.try(enforce.GapNetwork, "no network: IPv6", "seccomp", none, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM))
+	udp := socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM)
+	s.try(enforce.GapNetwork, "no network: TCP", "seccomp", none,
+		socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))
+	s.try(enforce.GapNetwork, "no network: UDP", "seccomp", none, udp)
+	s.try(enforce.GapNetwork, "no network: IPv6", "seccomp", none,
+		socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM))
 	const promise = "only the TCP ports that are listed"
 	ports := s.plan(policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
 	tcp := socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM)
-	to := put(unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(s.port>>8 | s.port<<8)})
-	fastOpen := call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
+	to := put(unix.RawSockaddrInet4{
+		Family: unix.AF_INET,
+		Addr:   [4]byte{127, 0, 0, 1},
+		Port:   uint16(s.port>>8 | s.port<<8),
+	})
+	fastOpen := call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO,
+		0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
 	s.try(enforce.GapTCPPorts, promise, s.caps.SocketsBy(), ports,
 		tcp, call("connect(2) to a TCP port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
 	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen)
-	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
+	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, udp)
 }
 
 func (s *linuxScene) trySockets(open *enforce.Plan) error {
@@ -84,7 +103,8 @@ func (s *linuxScene) trySockets(open *enforce.Plan) error {
 	s.try(enforce.GapUnixSockets, promise+"path: through a link", by, open, connectUnix("a link", link)...)
 	s.try(enforce.GapUnixSockets, promise+"path: by another name", by, open, connectUnix("a hard link", other)...)
 	if open.Broker.ChecksSockets() { // else Landlock checks the addresses of datagrams
-		s.try(enforce.GapUnixSockets, promise+"path: datagrams", "seccomp", open, socket("socket(2) Unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM))
+		s.try(enforce.GapUnixSockets, promise+"path: datagrams", "seccomp", open,
+			socket("socket(2) Unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM))
 	}
 	s.try(enforce.GapAbstractSockets, promise+"abstract name", by, open, connectUnix("an abstract name", abstract)...)
 	return nil
@@ -110,7 +130,8 @@ func (s *linuxScene) trySignals(open *enforce.Plan) {
 	signal(by, call("tkill(2)", unix.SYS_TKILL, pid, urgent))
 	signal(by, call("tgkill(2)", unix.SYS_TGKILL, pid, pid, urgent))
 	signal(by, call("rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, pid, urgent, info))
-	signal(by, call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, pid), call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, 0, urgent))
+	signal(by, call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, pid),
+		call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, 0, urgent))
 	signal("seccomp", call("fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, noFile, unix.F_SETOWN, -pid))
 	signal("seccomp", call("fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, noFile, unix.F_SETOWN_EX))
 	signal("seccomp", call("fcntl(2) O_ASYNC", unix.SYS_FCNTL, noFile, unix.F_SETFL, unix.O_ASYNC))
@@ -145,9 +166,9 @@ func (s *linuxScene) tryOther(open *enforce.Plan) {
 	}
 }
 
-// tryMounts attacks what a mount namespace enforces, and one of zsbx's own files in a writable
-// tree, which is protected without mounts, too. Without a namespace there is nothing else to
-// prove, since the plan has the gaps.
+// tryMounts attacks what a mount namespace enforces, and one of zsbx's files in a writable tree,
+// which is protected without mounts, too. Without a namespace nothing else is to be proved, since
+// the plan has the gaps.
 func (s *linuxScene) tryMounts() error {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -171,8 +192,10 @@ func (s *linuxScene) tryMounts() error {
 		s.try(enforce.GapIPC, "no shared memory, semaphores and message queues of programs outside: System V", by, plan,
 			call("shmat(2)", unix.SYS_SHMAT, uintptr(id), 0, unix.SHM_RDONLY))
 	}
-	s.try(enforce.GapDeny, "no access to what is denied inside a writable tree", by, plan, opening(s.dir+"/in/denied", unix.O_RDONLY))
-	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan, opening(s.dir+"/in/.git/config", unix.O_WRONLY))
+	s.try(enforce.GapDeny, "no access to what is denied inside a writable tree", by, plan,
+		opening(s.dir+"/in/denied", unix.O_RDONLY))
+	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan,
+		opening(s.dir+"/in/.git/config", unix.O_WRONLY))
 	s.try(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
 	if err := s.tryFar(&host); err != nil {
@@ -198,13 +221,13 @@ func (s *linuxScene) tryFar(host *policy.Host) error {
 	if err := os.Symlink("../git", s.dir+"/far/tree/.git"); err != nil {
 		return err
 	}
-	s.try(enforce.GapProtect, "no change of git's configuration where a .git leads elsewhere", "mounts", s.in(s.dir+"/far", host),
-		opening(s.dir+"/far/git/config", unix.O_WRONLY))
+	s.try(enforce.GapProtect, "no change of git's configuration where a .git leads elsewhere", "mounts",
+		s.in(s.dir+"/far", host), opening(s.dir+"/far/git/config", unix.O_WRONLY))
 	return nil
 }
 
-// tryShut gives directories that may have protected files, but can't be listed, the mode that they
-// have already. Root can list every directory.
+// tryShut sets the mode that they have already on directories that may have protected files but
+// can't be listed. Root can list every directory.
 func (s *linuxScene) tryShut(host *policy.Host) error {
 	const mode = 0o311
 	hg := s.dir + "/shut/.hg"
