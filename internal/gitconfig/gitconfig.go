@@ -93,26 +93,31 @@ func (r *reader) section() bool {
 	quoted := false
 	r.in = Setting{}
 	for {
-		ch := r.next()
-		switch {
-		case ch == '\n':
+		switch r.next() {
+		case '\n':
 			return false
-		case ch == '\\' && quoted:
-			if r.next() == '\n' {
+		case '\\':
+			if quoted && r.next() == '\n' {
 				return false
 			}
-		case ch == '"':
+		case '"':
 			quoted = !quoted
-		case ch == ']' && !quoted:
-			name := r.text[start : r.at-1]
-			if i := strings.IndexAny(name, " \t\v\f\r.\""); i >= 0 {
-				r.in.Sub = name[i:]
-				name = name[:i]
+		case ']':
+			if !quoted {
+				r.enter(r.text[start : r.at-1])
+				return true
 			}
-			r.in.Section = strings.ToLower(name)
-			return true
 		}
 	}
+}
+
+// enter begins the section with this name, which may be followed by a subsection.
+func (r *reader) enter(name string) {
+	if i := strings.IndexAny(name, " \t\v\f\r.\""); i >= 0 {
+		r.in.Sub = name[i:]
+		name = name[:i]
+	}
+	r.in.Section = strings.ToLower(name)
 }
 
 // variable reads a variable whose first letter was read, with its value.
@@ -153,28 +158,30 @@ func (r *reader) value() (value, older string, ok bool) {
 	}
 	for {
 		ch := r.next()
-		switch {
-		case ch == '\n':
+		if ch == '\n' {
 			value, older = result()
 			return value, older, !quoted
-		case isSpace(ch) && !quoted:
-			if len(b) == 0 {
-				continue
-			}
-			if ch != ' ' {
-				blanks = append(blanks, len(b))
-			}
-			b = append(b, ch)
-			continue
-		case (ch == '#' || ch == ';') && !quoted:
-			r.skipLine()
-			value, older = result()
-			return value, older, true
-		case ch == '"':
+		}
+		if ch == '"' {
 			quoted = !quoted
 			end = len(b)
 			continue
-		case ch == '\\':
+		}
+		if !quoted && (ch == '#' || ch == ';') {
+			r.skipLine()
+			value, older = result()
+			return value, older, true
+		}
+		if !quoted && isSpace(ch) {
+			if len(b) > 0 {
+				if ch != ' ' {
+					blanks = append(blanks, len(b))
+				}
+				b = append(b, ch)
+			}
+			continue // white space at the end does not count
+		}
+		if ch == '\\' {
 			ch = r.next()
 			if ch == '\n' {
 				end = len(b)

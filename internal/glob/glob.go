@@ -33,7 +33,7 @@ type Name struct {
 	Deep    bool   // "**": any number of directories
 	Literal bool   // no wildcards: only Text is matched
 	Text    string // unescaped; "" if there are wildcards
-	Pattern string // as path.Match has it, each class as ranges of escaped characters: [^\a-\z\_-\_]
+	Pattern string // as path.Match takes it, each class as ranges of escaped characters: [^\a-\z\_-\_]
 
 	ending string // what a name must end in, for "*" and characters; "" for other patterns
 }
@@ -112,7 +112,8 @@ func ParseName(s string) (Name, error) {
 			err = errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
 		default:
 			_, rest, err = char(rest)
-			written := strings.TrimPrefix(at[:len(at)-len(rest)], `\`) // the bytes as they are: a name need not be UTF-8
+			// The bytes are taken as they are: a name need not be UTF-8.
+			written := strings.TrimPrefix(at[:len(at)-len(rest)], `\`)
 			n.Text += written
 			n.Pattern += QuoteMeta(written)
 		}

@@ -33,17 +33,22 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	for _, w := range p.Words {
 		c.lists[w.Name] = append(c.lists[w.Name], w.Value)
 	}
-	var errs policy.Errors
-	for _, n := range p.Lists {
-		if c.lists[n.Value] == nil {
-			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: the lists are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(c.lists)), ", "))})
-		}
-	}
-	if errs != nil {
+	if errs := c.unknownLists(); errs != nil {
 		return errs
 	}
 	return c.command(argv)
+}
+
+// unknownLists returns an error for each list that is switched on and does not exist.
+func (c *checker) unknownLists() (errs policy.Errors) {
+	known := strings.Join(slices.Sorted(maps.Keys(c.lists)), ", ")
+	for _, n := range c.on {
+		if c.lists[n.Value] == nil {
+			msg := fmt.Sprintf("unknown guard list %q: the lists are %s", n.Value, known)
+			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue, Msg: msg})
+		}
+	}
+	return errs
 }
 
 // unknown stands for what only the shell will know. No command line has a NUL.
@@ -74,7 +79,9 @@ func (c *checker) command(words []string) error {
 			}
 		}
 	}
-	switch name, args := path.Base(words[0]), words[1:]; name {
+	name := path.Base(words[0])
+	args := words[1:]
+	switch name {
 	case "cd", "pushd":
 		c.cwd = c.absolute(words[len(words)-1])
 	case "eval":
@@ -99,19 +106,19 @@ func (c *checker) runs(name string, args []string) error {
 	line := false
 	behind := false // -c is given; the word before is an option
 	for i, a := range args {
-		err := error(nil)
-		number := a != "" && a[0] >= '0' && a[0] <= '9'
-		switch {
-		case isOption(a) || shell && len(a) > 1 && a[0] == '+':
+		if isOption(a) || shell && len(a) > 1 && a[0] == '+' {
 			line = line || isShort(a) && strings.Contains(a, "c")
 			behind = true
 			continue
-		case shell && line:
-			err = c.line(a, name)
-		case !shell && (a == "--" || number || strings.Contains(a, "=") && !strings.Contains(a, "/")):
+		}
+		if !shell && isOperand(a) {
 			continue
-		case !shell:
+		}
+		var err error
+		if !shell {
 			err = c.command(args[i:])
+		} else if line {
+			err = c.line(a, name)
 		}
 		if err != nil || !behind {
 			return err
@@ -119,6 +126,14 @@ func (c *checker) runs(name string, args []string) error {
 		behind = false
 	}
 	return nil
+}
+
+// isOperand reports whether a word may come before the command that a program such as env(1),
+// timeout(1) or nice(1) runs: "--", a number, or a variable with its value.
+func isOperand(word string) bool {
+	number := word != "" && word[0] >= '0' && word[0] <= '9'
+	variable := strings.Contains(word, "=") && !strings.Contains(word, "/")
+	return word == "--" || number || variable
 }
 
 // match refuses a command that has the words of an entry, in that order. If an entry
@@ -150,15 +165,17 @@ func (c *checker) match(words []string, list string, entry []string) error {
 // fits compares a word with one of an entry. -c is found in -ec, too.
 func (c *checker) fits(want, text string) bool {
 	before, kind, _ := strings.Cut(want, "{")
-	switch rest, ok := strings.CutPrefix(text, before); {
+	rest, begins := strings.CutPrefix(text, before)
+	switch {
 	case strings.Contains(text, unknown):
 		return want == "*"
 	case kind == "vital}", kind == "device}":
-		return ok && c.among(rest, strings.TrimSuffix(kind, "}"))
+		return begins && c.among(rest, strings.TrimSuffix(kind, "}"))
 	case !isOption(want):
 		return !isOption(text) && (want == "*" || glob(want, text))
 	}
-	return glob(want, text) || len(want) == 2 && isShort(text) && strings.Contains(text, want[1:]) || strings.HasPrefix(text, want+"=")
+	letter := len(want) == 2 && isShort(text) && strings.Contains(text, want[1:])
+	return glob(want, text) || letter || strings.HasPrefix(text, want+"=")
 }
 
 // absolute returns a path as the command will take it, lexically.
@@ -179,11 +196,20 @@ func (c *checker) among(text, section string) bool {
 	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" {
 		p = path.Dir(p)
 	}
-	return text != "" && (section == "vital" && policy.Within(c.home, p) ||
-		slices.ContainsFunc(tables.Find(tables.Guard, section), func(e string) bool { return e == p || section == "device" && glob(e, p) }))
+	if text == "" {
+		return false
+	}
+	if section == "vital" && policy.Within(c.home, p) {
+		return true
+	}
+	is := func(entry string) bool { return entry == p || section == "device" && glob(entry, p) }
+	return slices.ContainsFunc(tables.Find(tables.Guard, section), is)
 }
 
-func glob(pattern, s string) bool { ok, _ := path.Match(pattern, s); return ok }
+func glob(pattern, s string) bool {
+	ok, _ := path.Match(pattern, s)
+	return ok
+}
 
 func isOption(s string) bool { return len(s) > 1 && s[0] == '-' && s != "--" }
 

@@ -20,7 +20,8 @@ func (c *checker) line(text, shell string) error {
 	if shell == "zsh" {
 		lang = syntax.LangZsh
 	}
-	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), "")
+	valid := strings.NewReader(strings.ToValidUTF8(text, "\uFFFD"))
+	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(valid, "")
 	if err != nil {
 		return refuse("the guard can't read the shell line: %v", err)
 	}
@@ -49,15 +50,19 @@ func (c *checker) line(text, shell string) error {
 				words = append(words, Text(a.Parts, home))
 			}
 			check(words...)
-			f := function
 			at := n.Pos().Offset()
-			if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0] && at < f.End().Offset() && at < forked {
+			if words != nil && at < forked && calls(function, words[0], at) {
 				check(words[0] + "()")
 			}
 		}
 		return err == nil
 	})
 	return err
+}
+
+// calls reports whether a command at an offset is a function's call of itself. f may be nil.
+func calls(f *syntax.FuncDecl, name string, at uint) bool {
+	return f != nil && f.Name != nil && f.Name.Value == name && at < f.End().Offset()
 }
 
 // maxDepth is how deep a shell line may be nested. The parser's time and memory grow with the

@@ -66,17 +66,24 @@ func Read(format, name string, data []byte) (*Result, error) {
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}
 	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p, keys: keys(format)}
-	readers := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail, "codex": r.tree, "zed": r.tree, "srt": r.tree}
+	readers := map[string]func([]byte) ([]setting, error){
+		"landrun":  r.landrun,
+		"firejail": r.firejail,
+		"codex":    r.tree,
+		"zed":      r.tree,
+		"srt":      r.tree,
+	}
 	if readers[format] == nil {
-		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
-			Msg: fmt.Sprintf("%s: unknown format: must be one of %s", name, strings.Join(Formats(), ", "))}}
+		msg := fmt.Sprintf("%s: unknown format: must be one of %s", name, strings.Join(Formats(), ", "))
+		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt", Msg: msg}}
 	}
 	for f := strings.Fields(keys("+")[format]); len(f) > 1; f = f[2:] {
 		r.do(setting{place: f[0]}, f[1])
 	}
 	settings, err := readers[format](data)
 	if err != nil {
-		return nil, policy.Errors{{Origin: policy.Origin{Source: name}, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
+		origin := policy.Origin{Source: name}
+		return nil, policy.Errors{{Origin: origin, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
 	}
 	parts := map[string]*policy.Policy{"linux": p.Linux, "macos": p.MacOS}
 	for _, s := range settings {
@@ -137,31 +144,47 @@ func (r *reader) do(s setting, action string) {
 	if strings.HasPrefix(key, "fs.") || strings.HasSuffix(key, "_tcp") {
 		_ = r.to.Put(key) // an empty list means something, too
 	}
+	if key == "" || key == "-" {
+		return // zsbx does it by itself, or says why not
+	}
+	if action == "net.allow=true" {
+		r.to.Net.ConnectTCP = nil
+		r.to.Net.BindTCP = nil
+	}
 	for _, v := range s.values {
-		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
-		case key == "", key == "-": // zsbx does it by itself, or says why not
-		case v == "" && key != "set":
+		if v == "" && key != "set" {
 			r.fail(s.place, "strings are needed, none of them empty")
-		case key == "unknown":
-			r.fail(s.place, "unknown value %q", v)
-		case key == "set":
-			r.put(s, "env.set", s.key[strings.LastIndexByte(s.key, '.')+1:]+"="+v)
-		case key == "env" && strings.Contains(v, "="):
-			r.put(s, "env.set", v)
-		case key == "env":
-			r.put(s, "env.allow", v)
-		case isPath && key != "fs.deny" && strings.ContainsAny(v, "*?["):
-			r.left(s.place+" "+v, "rules take no patterns, only denials do")
-		case action == "net.allow=true":
-			r.to.Net.ConnectTCP = nil
-			r.to.Net.BindTCP = nil
-			r.put(s, key, v)
-		case isPath:
-			p := cmp.Or(strings.TrimRight(v, "/"), "/")
-			r.put(s, key, strings.ReplaceAll(p, "$", "$$"))
-		default:
-			r.put(s, key, v)
+			continue
 		}
+		r.value(s, key, v)
+	}
+}
+
+// value does what keys.txt says about one value of a setting.
+func (r *reader) value(s setting, key, v string) {
+	switch key {
+	case "unknown":
+		r.fail(s.place, "unknown value %q", v)
+	case "set":
+		name := s.key[strings.LastIndexByte(s.key, '.')+1:]
+		r.put(s, "env.set", name+"="+v)
+	case "env":
+		if strings.Contains(v, "=") {
+			r.put(s, "env.set", v)
+		} else {
+			r.put(s, "env.allow", v)
+		}
+	default:
+		isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"
+		if isPath && key != "fs.deny" && strings.ContainsAny(v, "*?[") {
+			r.left(s.place+" "+v, "rules take no patterns, only denials do")
+			return
+		}
+		if isPath {
+			v = cmp.Or(strings.TrimRight(v, "/"), "/")
+			v = strings.ReplaceAll(v, "$", "$$")
+		}
+		r.put(s, key, v)
 	}
 }
 
@@ -176,20 +199,23 @@ func (r *reader) put(s setting, key, v string) {
 func (r *reader) left(place, why string) { r.Left = append(r.Left, place+": "+why) }
 
 func (r *reader) fail(place, format string, args ...any) {
-	r.errs = append(r.errs, &policy.Error{Origin: policy.Origin{Source: r.name}, Code: policy.CodeValue, Msg: place + ": " + fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, &policy.Error{
+		Origin: policy.Origin{Source: r.name},
+		Code:   policy.CodeValue,
+		Msg:    place + ": " + fmt.Sprintf(format, args...),
+	})
 }
 
 // tree reads JSON with comments and commas before closing brackets, or TOML: srt's
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
 func (r *reader) tree(data []byte) ([]setting, error) {
 	t := map[string]any{}
-	err := error(nil)
+	read := readJSON
 	if r.Format == "codex" {
 		t["sandbox_mode"] = "read-only"
-		err = toml.Unmarshal(data, &t)
-	} else if data, err = hujson.Standardize(data); err == nil {
-		err = json.Unmarshal(data, &t)
+		read = toml.Unmarshal
 	}
+	err := read(data, &t)
 	switch {
 	case err != nil:
 	case t == nil, r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
@@ -198,6 +224,15 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 		delete(t, "sandbox_workspace_write")
 	}
 	return flatten("", t), err
+}
+
+// readJSON reads JSON with comments and commas before closing brackets.
+func readJSON(data []byte, v any) error {
+	plain, err := hujson.Standardize(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, v)
 }
 
 // flatten returns all settings below a value, sorted by their keys.
@@ -246,7 +281,8 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 	if !found {
 		return nil, errors.New("there is no landrun command in it")
 	}
-	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
+	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have "+
+		"no presets, no files of shells and no private temporary directory either")
 	flags := flag.NewFlagSet("landrun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	for key, actions := range r.keys {

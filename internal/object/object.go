@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,42 +22,55 @@ func Of(v any) []byte {
 }
 
 func value(b []byte, v reflect.Value) []byte {
-	switch kind := v.Kind(); {
+	switch {
 	case v.CanInt():
 		return strconv.AppendInt(b, max(v.Int(), 0), 10)
 	case v.CanUint():
 		return strconv.AppendUint(b, v.Uint(), 10)
 	case v.CanFloat():
 		return strconv.AppendFloat(b, v.Float(), 'f', -1, 64)
-	case kind == reflect.String:
+	}
+	switch v.Kind() {
+	case reflect.String:
 		return quote(b, v.String())
-	case kind == reflect.Bool:
+	case reflect.Bool:
 		return strconv.AppendBool(b, v.Bool())
-	case kind == reflect.Pointer || kind == reflect.Interface:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return append(b, "null"...)
 		}
 		return value(b, v.Elem())
-	case kind == reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return append(b, v.Bytes()...)
-		}
-		b = append(b, '[')
-		for i := range v.Len() {
-			b = append(value(b, v.Index(i)), ',')
-		}
-		return closed(b, ']')
-	case kind == reflect.Map:
-		b = append(b, '{')
-		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) }) {
-			b = append(value(append(quote(b, k.String()), ':'), v.MapIndex(k)), ',')
-		}
-		return closed(b, '}')
+	case reflect.Slice:
+		return list(b, v)
+	case reflect.Map:
+		return keys(b, v)
 	}
 	if t, ok := v.Interface().(time.Time); ok {
 		return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 	}
 	return closed(fields(append(b, '{'), v), '}')
+}
+
+// list appends a slice. Bytes are JSON already.
+func list(b []byte, v reflect.Value) []byte {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return append(b, v.Bytes()...)
+	}
+	b = append(b, '[')
+	for i := range v.Len() {
+		b = append(value(b, v.Index(i)), ',')
+	}
+	return closed(b, ']')
+}
+
+// keys appends a map, sorted by its keys.
+func keys(b []byte, v reflect.Value) []byte {
+	byName := func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) }
+	b = append(b, '{')
+	for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), byName) {
+		b = append(value(append(quote(b, k.String()), ':'), v.MapIndex(k)), ',')
+	}
+	return closed(b, '}')
 }
 
 // closed ends a list. The bracket replaces its last comma.
@@ -74,14 +88,17 @@ func fields(b []byte, v reflect.Value) []byte {
 		typ := v.Type().Field(i)
 		name, opt, _ := strings.Cut(typ.Tag.Get("json"), ",")
 		empty := f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
-		switch {
-		case name == "-", !typ.IsExported() && !typ.Anonymous, typ.Anonymous && f.IsZero(), opt != "" && empty: // omitempty or omitzero
-		case typ.Anonymous:
-			b = fields(b, reflect.Indirect(f))
-		case name == "":
-			b = append(value(append(quote(b, typ.Name), ':'), f), ',')
-		default:
-			b = append(value(append(quote(b, name), ':'), f), ',')
+		if name == "-" || opt != "" && empty { // opt is omitempty or omitzero
+			continue
+		}
+		if typ.Anonymous {
+			if !f.IsZero() {
+				b = fields(b, reflect.Indirect(f))
+			}
+			continue
+		}
+		if typ.IsExported() {
+			b = append(value(append(quote(b, cmp.Or(name, typ.Name)), ':'), f), ',')
 		}
 	}
 	return b
@@ -97,24 +114,32 @@ func quote(b []byte, s string) []byte {
 		b = append(b, s[plain:i]...)
 		_, size := utf8.DecodeRuneInString(s[i:])
 		plain = i + size
-		switch {
-		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
-			b = fmt.Appendf(b, `\udc%02x`, s[i])
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '\t':
-			b = append(b, `\t`...)
-		case Hidden(r):
-			for _, unit := range utf16.AppendRune(nil, r) {
-				b = fmt.Appendf(b, `\u%04x`, unit)
-			}
-		default:
-			b = utf8.AppendRune(b, r)
-		}
+		b = escape(b, r, s[i])
 	}
 	return append(append(b, s[plain:]...), '"')
+}
+
+// escape appends a character as it is written in JSON. first is the first byte of the character: a
+// byte that is not UTF-8 is no character.
+func escape(b []byte, r rune, first byte) []byte {
+	if r == utf8.RuneError && first != "\uFFFD"[0] {
+		return fmt.Appendf(b, `\udc%02x`, first)
+	}
+	switch r {
+	case '"', '\\':
+		return append(b, '\\', byte(r))
+	case '\n':
+		return append(b, `\n`...)
+	case '\t':
+		return append(b, `\t`...)
+	}
+	if !Hidden(r) {
+		return utf8.AppendRune(b, r)
+	}
+	for _, unit := range utf16.AppendRune(nil, r) {
+		b = fmt.Appendf(b, `\u%04x`, unit)
+	}
+	return b
 }
 
 // Hidden reports whether r is a control character, or can make a text look like another
@@ -129,5 +154,6 @@ func Hidden(r rune) bool {
 	case r == '\uFE0E' || r == '\uFE0F':
 		return false
 	}
-	return r == '\u2800' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return r == '\u2800' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -73,8 +73,10 @@ func manPage(c *cobra.Command) ([]byte, error) {
 			}
 			return strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name()))
 		},
-		"paragraphs": func(s string) string { return strings.ReplaceAll(roff(strings.TrimSpace(s)), "\n\n", "\n.PP\n") },
-		"example":    func(s string) string { return roff(strings.ReplaceAll("\n"+s, "\n  ", "\n")[1:]) },
+		"paragraphs": func(s string) string {
+			return strings.ReplaceAll(roff(strings.TrimSpace(s)), "\n\n", "\n.PP\n")
+		},
+		"example": func(s string) string { return roff(strings.ReplaceAll("\n"+s, "\n  ", "\n")[1:]) },
 		"flags": func() (all []*pflag.Flag) {
 			c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, f) })
 			return all

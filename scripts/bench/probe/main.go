@@ -14,7 +14,9 @@ import (
 var probes = map[string]func(args []string){
 	"forkwait": func(args []string) {
 		c := exec.Command(args[0], args[1:]...)
-		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+		c.Stdin = os.Stdin
+		c.Stdout = os.Stdout
+		c.Stderr = os.Stderr
 		if err := c.Run(); err != nil {
 			log.Fatal(err)
 		}
