@@ -47,8 +47,8 @@ func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
-// Rules is Propose for a user who asks what would allow something. It also proposes a
-// directory that has other things in it, if that directory itself was refused.
+// Rules does what Propose does, for a user who asked what would allow something. It also proposes
+// a directory that has other things in it, if that directory itself was refused.
 func Rules(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	if len(needs) > 0 && r.Host().Lstat != nil {
 		all, left = newProposer(r, true).propose(needs)
@@ -63,7 +63,7 @@ type proposer struct {
 	guard  func(string, policy.Access, bool) string
 	others func(string, bool) string // of other projects' programs
 	home   string                    // canonical
-	tree   string                    // the top of the repository that the working directory is in, or the working directory
+	tree   string                    // the top of the working directory's repository, or the working directory
 	shared []string                  // directories of many programs: never a rule, but what is in them may be
 	left   []Need
 }
@@ -73,7 +73,9 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 	home := h.Follow(r.Home).Path
 	shared := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm",
 		home + "/.cache", home + "/.config", home + "/.local", home + "/Library", home + "/bin"}
-	for _, v := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
+	for _, v := range []string{
+		"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+	} {
 		if d := h.Getenv(v); path.IsAbs(d) {
 			shared = append(shared, h.Follow(d).Path)
 		}
@@ -85,11 +87,13 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 }
 
 func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
-	needs = slices.SortedFunc(slices.Values(needs), func(a, b Need) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	byText := func(a, b Need) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	needs = slices.SortedFunc(slices.Values(needs), byText)
 	var files []Need
 	var others []Proposal
 	for _, n := range slices.Compact(needs) {
-		switch why := p.refuses(&n); {
+		why := p.refuses(&n)
+		switch {
 		case why != "":
 			n.Why = why
 			p.left = append(p.left, n)
@@ -121,10 +125,7 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 		}
 		q := Proposal{Preset: info.Name}
 		needs = slices.DeleteFunc(needs, func(n Need) bool {
-			in := slices.ContainsFunc(paths, func(x policy.Path) bool {
-				made := x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.narrow(n.Path, n.Access, false)
-				return made || x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path)
-			})
+			in := slices.ContainsFunc(paths, func(x policy.Path) bool { return p.opens(&x, n) })
 			if in {
 				q.Needs = append(q.Needs, n)
 			}
@@ -135,6 +136,14 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 		}
 	}
 	return out, needs
+}
+
+// opens reports whether a preset's path would open what is needed, or is made with it.
+func (p *proposer) opens(x *policy.Path, n Need) bool {
+	if x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.narrow(n.Path, n.Access, false) {
+		return true
+	}
+	return x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path)
 }
 
 // unwise returns why a rule should not be proposed, or "". A user who asks also gets rules
@@ -148,30 +157,50 @@ func (p *proposer) unwise(at string, a policy.Access, dir bool) string {
 
 // refuses returns why nothing is proposed, or "".
 func (p *proposer) refuses(n *Need) string {
-	write := n.Access&policy.Write != 0
-	switch {
-	case n.Port != 0 && p.r.Net.From.Source == "--no-net":
-		return "the network was closed by --no-net"
-	case n.Port != 0:
+	if n.Port != 0 {
+		if p.r.Net.From.Source == "--no-net" {
+			return "the network was closed by --no-net"
+		}
 		return ""
-	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):
+	}
+	if !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path) {
 		return "it has no path or port that a rule could name"
-	case slices.ContainsFunc(p.r.Deny, func(d policy.DenyPath) bool { return d.Covers(n.Path) }):
+	}
+	if slices.ContainsFunc(p.r.Deny, func(d policy.DenyPath) bool { return d.Covers(n.Path) }) {
 		return "it is denied"
-	case n.Key != "":
+	}
+	if n.Key != "" {
 		return p.unwise(n.Path, policy.Read, false)
-	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"), n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)),
-		write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
+	}
+	if ofSystem(n) {
 		return "it belongs to the system, or to everybody"
 	}
+	return p.refusesFile(n)
+}
+
+// ofSystem reports whether a file is the system's, or one that all users share.
+func ofSystem(n *Need) bool {
+	if n.Path == "/dev" || within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue") {
+		return true
+	}
+	if n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)) {
+		return true
+	}
+	return n.Access&policy.Write != 0 && within(n.Path,
+		"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run",
+		"/Library", "/System")
+}
+
+// refusesFile returns why nothing is proposed for a file, or "".
+func (p *proposer) refusesFile(n *Need) string {
 	a := n.Access
 	at := n.Path
 	if p.top(*n) != "" {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)
-	if apart := p.r.Apart(); apart.Owner != "" && policy.Within(n.Path, apart.Dir) {
-		why = "it belongs to " + apart.Owner
+	if git := p.r.Apart(); git.Owner != "" && policy.Within(n.Path, git.Dir) {
+		why = "it belongs to " + git.Owner
 	}
 	if n.Change {
 		at = path.Dir(at)
@@ -179,12 +208,13 @@ func (p *proposer) refuses(n *Need) string {
 	}
 	switch {
 	case why != "":
+		return why
 	case a&policy.Write != 0 && !p.asked && p.settings(n):
-		why = "it may be what a program outside reads when it starts; give the flag if you mean that"
+		return "it may be what a program outside reads when it starts; give the flag if you mean that"
 	case p.r.Allowed(at, n.Access).Allowed:
-		why = "a rule allows it already: no rule can change what refused it"
+		return "a rule allows it already: no rule can change what refused it"
 	}
-	return why
+	return ""
 }
 
 // settings reports whether a path is in ~/.config, is a file directly in ~/.cache or the
@@ -209,8 +239,8 @@ type Hint struct {
 	GivesUp string         // the promise that it gives up, or ""
 }
 
-// written returns a path as a policy file in the working directory should have it: in the
-// repository around that, it is relative, so that it means the same in every clone.
+// written returns a path as a policy file in the working directory should have it. A path in the
+// repository around that directory is relative, so that it means the same in every clone.
 func written(r *policy.Resolved, p string) string {
 	h := r.Host()
 	up := ".."
@@ -285,7 +315,11 @@ func (h Hint) And(o Hint) Hint {
 	if strings.Contains(h.Flags, createMissing) {
 		more = strings.ReplaceAll(more, createMissing, "")
 	}
-	return Hint{Flags: h.Flags + " " + more, Policy: policy.Merge(h.Policy, o.Policy), GivesUp: strings.Join(lost, "; ")}
+	return Hint{
+		Flags:   h.Flags + " " + more,
+		Policy:  policy.Merge(h.Policy, o.Policy),
+		GivesUp: strings.Join(lost, "; "),
+	}
 }
 
 // Typed returns the flags to add to a run that had those of r. The first flag for a file
@@ -301,7 +335,8 @@ func (h Hint) Typed(r *policy.Resolved) string {
 // TOML returns the policy on one line, with each table's name before its keys.
 func (h Hint) TOML() string {
 	text, _ := policy.Amend(policy.ProjectFile, nil, h.Policy) // nothing on an error
-	return strings.NewReplacer("[\n  ", "[", ",\n]", "]", "\n  ", " ", "\n", " ").Replace(strings.TrimSpace(string(text)))
+	oneLine := strings.NewReplacer("[\n  ", "[", ",\n]", "]", "\n  ", " ", "\n", " ")
+	return oneLine.Replace(strings.TrimSpace(string(text)))
 }
 
 // JSON returns the policy on one line, or nil.

@@ -22,17 +22,31 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 // then gets a rule to read a shared one, and a rule for one near the root.
 func (p *proposer) narrow(dir string, a policy.Access, itself bool) bool {
 	holds := func(d string) bool { return policy.Within(d, dir) }
-	parent := path.Dir(dir)
 	asked := p.asked && itself
-	crowded := []string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}
-	switch {
-	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)),
-		slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0),
-		dir != p.r.Dir && dir != p.tree && (!asked && parent == "/" || holds(p.r.Dir)),
-		!asked && slices.Contains(crowded, parent):
+	if dir == "/" || p.r.Home != "" && (holds(p.home) || holds(p.r.Home)) {
+		return false
+	}
+	if slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0) {
+		return false
+	}
+	ofProject := dir == p.r.Dir || dir == p.tree
+	if !ofProject && holds(p.r.Dir) {
+		return false
+	}
+	parent := path.Dir(dir)
+	if !asked && (!ofProject && parent == "/" || slices.Contains(p.crowded(), parent)) {
 		return false
 	}
 	return p.unwise(dir, a, true) == ""
+}
+
+// crowded returns directories that have many other directories in them, each of another program or
+// user.
+func (p *proposer) crowded() []string {
+	return []string{
+		"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user",
+		p.home + "/.local", p.home + "/Library",
+	}
 }
 
 // foreign returns why writing to a path would change what belongs to another project, or "".
@@ -60,35 +74,9 @@ func (p *proposer) foreign(at string, dir bool) string {
 func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	var dirs []string
 	for _, n := range needs {
-		q := rule(n, n.Path, n.Dir)
-		up := path.Dir(n.Path)
-		repo := p.repository(n)
-		top := p.top(n)
-		foreign := ""
-		if n.Access&policy.Write != 0 {
-			foreign = p.foreign(n.Path, n.Dir)
-		}
-		switch {
-		case foreign != "":
-			n.Why = foreign
-			p.left = append(p.left, n)
-			continue
-		case top != "":
-			q = rule(n, top, true)
-			if n.Access&policy.Write != 0 {
-				q.Access = everything // what is built is run
-			}
-		case repo != "":
-			q = rule(n, repo, true)
-			if apart := p.r.Apart(); apart.Dir == repo {
-				q.Access |= apart.Access
-			}
-		case n.Change && n.Dir && p.missing(up) && p.sensible(n.Path, n.Access, true): // zsbx makes both
-		case n.Change && p.sensible(up, n.Access, !n.Dir):
-			q = rule(n, up, true)
-			q.Change = p.missing(up)
-		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
-			n.Why = "a rule for its directory would open too much: make it first, then it can be allowed"
+		q, why := p.ruleFor(n)
+		if why != "" {
+			n.Why = why
 			p.left = append(p.left, n)
 			continue
 		}
@@ -103,6 +91,43 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	}
 	slices.SortFunc(rules, func(a, b Proposal) int { return strings.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// ruleFor returns the rule for a file, or why there is none.
+func (p *proposer) ruleFor(n Need) (q Proposal, why string) {
+	write := n.Access&policy.Write != 0
+	if write {
+		if why := p.foreign(n.Path, n.Dir); why != "" {
+			return Proposal{}, why
+		}
+	}
+	if top := p.top(n); top != "" {
+		q = rule(n, top, true)
+		if write {
+			q.Access = everything // what is built is run
+		}
+		return q, ""
+	}
+	if repo := p.repository(n); repo != "" {
+		q = rule(n, repo, true)
+		if git := p.r.Apart(); git.Dir == repo {
+			q.Access |= git.Access
+		}
+		return q, ""
+	}
+	up := path.Dir(n.Path)
+	if n.Change && n.Dir && p.missing(up) && p.sensible(n.Path, n.Access, true) {
+		return rule(n, n.Path, n.Dir), "" // zsbx makes the directory and the one above
+	}
+	if n.Change && p.sensible(up, n.Access, !n.Dir) {
+		q = rule(n, up, true)
+		q.Change = p.missing(up)
+		return q, ""
+	}
+	if n.Change && !n.Dir || n.Dir && !p.sensible(n.Path, n.Access, true) {
+		return Proposal{}, "a rule for its directory would open too much: make it first, then it can be allowed"
+	}
+	return rule(n, n.Path, n.Dir), ""
 }
 
 // missing reports whether there is nothing at a path.
@@ -126,8 +151,9 @@ func (p *proposer) top(n Need) string {
 // repository returns the git directory that a need is in, or "". git gives up at the first
 // refused file in it, and needs them all.
 func (p *proposer) repository(n Need) (repo string) {
-	if apart := p.r.Apart(); apart.Dir != "" && policy.Within(n.Path, apart.Dir) && p.sensible(apart.Dir, apart.Access, true) {
-		return apart.Dir
+	git := p.r.Apart()
+	if git.Dir != "" && policy.Within(n.Path, git.Dir) && p.sensible(git.Dir, git.Access, true) {
+		return git.Dir
 	}
 	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
 		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
@@ -142,7 +168,13 @@ func (p *proposer) repository(n Need) (repo string) {
 // rule returns a rule for a need: for its path, or for a directory above it. A missing
 // directory is to be made.
 func rule(n Need, at string, dir bool) Proposal {
-	return Proposal{Need: Need{Path: at, Access: n.Access | policy.Read, Dir: dir, Change: n.Change && n.Dir && n.Path == at}, Needs: []Need{n}}
+	about := Need{
+		Path:   at,
+		Access: n.Access | policy.Read,
+		Dir:    dir,
+		Change: n.Change && n.Dir && n.Path == at,
+	}
+	return Proposal{Need: about, Needs: []Need{n}}
 }
 
 // with adds a rule to others. Rules for the same path become one.
@@ -172,17 +204,18 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	written := 0
 	read := 0
 	for _, c := range rules {
+		if !policy.Within(c.Path, dir) {
+			continue
+		}
+		all |= c.Access
 		switch {
 		case c.Path == dir:
 			q = c
-		case !policy.Within(c.Path, dir):
-			continue
 		case c.Access&policy.Write == 0:
 			read++
 		case path.Dir(c.Path) == dir:
 			written++
 		}
-		all |= c.Access
 	}
 	many := (written >= 2 || read >= 3) && p.sensible(dir, all, false)
 	if !many && !q.Dir {
