@@ -31,20 +31,39 @@ func weight(verb string) float64 {
 // sockets it adds the family.
 func subject(x *enforce.Refusal) string {
 	a := &x.Act
-	switch {
-	case a.Op == answer.Signal || a.Op == answer.Trace && a.Path == "":
+	if a.Op == answer.Signal || a.Op == answer.Trace && a.Path == "" {
 		return "process " + a.Name
-	case a.Op == answer.Call && (a.Name == "socket" || a.Name == "socketpair"):
-		families := map[uint32]string{1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET", 38: "AF_ALG", 40: "AF_VSOCK"}
-		return fmt.Sprintf("%s(%s)", a.Name, cmp.Or(families[uint32(a.Args[0])], fmt.Sprint(uint32(a.Args[0]))))
-	case a.Op == answer.Call:
-		return a.Name
+	}
+	if a.Op == answer.Call {
+		return subjectOfCall(a)
+	}
+	switch {
 	case a.Path != "":
 		return a.Path
 	case a.Name != "":
 		return "@" + a.Name
 	}
 	return fmt.Sprintf("port %d (tcp)", a.Port)
+}
+
+// families are families of sockets, by the kernel's numbers.
+var families = map[uint32]string{
+	1:  "AF_UNIX",
+	2:  "AF_INET",
+	10: "AF_INET6",
+	16: "AF_NETLINK",
+	17: "AF_PACKET",
+	38: "AF_ALG",
+	40: "AF_VSOCK",
+}
+
+// subjectOfCall returns the name of a call, for example socket(AF_INET).
+func subjectOfCall(a *enforce.Act) string {
+	if a.Name != "socket" && a.Name != "socketpair" {
+		return a.Name
+	}
+	family := uint32(a.Args[0])
+	return fmt.Sprintf("%s(%s)", a.Name, cmp.Or(families[family], fmt.Sprint(family)))
 }
 
 // harmless returns why programs continue without what was refused, or "". No program continues

@@ -12,7 +12,8 @@ import (
 func (r *Report) Headline() string {
 	what := "no refusal by zsbx was seen"
 	if n := len(r.Entries); n > 0 {
-		what = count(n, "thing was", "things were") + " refused, " + count(r.Causes, "looks", "look") + " like the cause"
+		causes := count(r.Causes, "looks", "look")
+		what = count(n, "thing was", "things were") + " refused, " + causes + " like the cause"
 	}
 	return fmt.Sprintf("exit status %d; %s", r.Status, what)
 }
@@ -41,7 +42,8 @@ func (r *Report) Lines(short func(string) string, shown int) []string {
 		t.line("  %s refused, and would also be without zsbx", count(r.Ordinary, more+"call was", more+"calls were"))
 	}
 	if f := r.Last; f != nil {
-		t.line("  what failed last would also fail without zsbx: %s %s (%s, %s)", f.Verb, short(f.Path), f.Errno, f.Program)
+		t.line("  what failed last would also fail without zsbx: %s %s (%s, %s)",
+			f.Verb, short(f.Path), f.Errno, f.Program)
 	}
 	if r.More {
 		t.line("  more was refused than zsbx records: what came later is not known")
@@ -89,21 +91,31 @@ func (t *text) entry(e *Entry) {
 	}
 	t.line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
 	t.line("           %s", e.Reason)
-	switch {
-	case e.Secret:
+	t.advice(e)
+}
+
+// advice writes what to type about a refusal, or why there is nothing to type.
+func (t *text) advice(e *Entry) {
+	if e.Secret {
 		t.line("           a place of secrets: zsbx proposes no rule for it")
-	case e.Harmless != "":
+		return
+	}
+	if e.Harmless != "" {
 		t.line("           %s", e.Harmless)
-	case e.Flags != "":
-		t.line("           %s", e.Flags)
-		if e.Hint.Policy != nil {
-			t.line("           .zsbx.toml: %s", e.Hint.TOML())
+		return
+	}
+	if e.Flags == "" {
+		if e.NoHint != "" {
+			t.line("           no rule is proposed: %s", e.NoHint)
 		}
-		if e.GivesUp != "" {
-			t.line("           that gives up a promise: %s", e.GivesUp)
-		}
-	case e.NoHint != "":
-		t.line("           no rule is proposed: %s", e.NoHint)
+		return
+	}
+	t.line("           %s", e.Flags)
+	if e.Hint.Policy != nil {
+		t.line("           .zsbx.toml: %s", e.Hint.TOML())
+	}
+	if e.GivesUp != "" {
+		t.line("           that gives up a promise: %s", e.GivesUp)
 	}
 }
 

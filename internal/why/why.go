@@ -63,83 +63,147 @@ type Entry struct {
 // New returns the report of a command that ended with a status.
 func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
-	var list []*enforce.Refusal
-	for i := range got.List {
-		x := &got.List[i]
+	refused := r.take(got.List, plan.Policy.Home)
+	rules := newRules(plan, r.Needs)
+	for _, g := range rules.groups(refused) {
+		e := entry(plan.Policy, g.refusals, g.rules)
+		if e.Flags == "" {
+			e.NoHint = rules.noHint(g.refusals)
+		}
+		r.Entries = append(r.Entries, e)
+	}
+	followed := func(f watch.Refusal) bool { return follows(&f, refused) }
+	r.rank(slices.DeleteFunc(slices.Clone(got.Failures), followed))
+	if status != 0 {
+		r.Environment = r.missed(plan.Policy.EnvDrop)
+	}
+	return r
+}
+
+// take counts the refusals that would happen without zsbx, too. It returns the others and notes
+// what would have been needed for them.
+func (r *Report) take(list []enforce.Refusal, home string) (refused []*enforce.Refusal) {
+	for i := range list {
+		x := &list[i]
 		if x.Ordinary {
 			r.Ordinary += x.Count
 			continue
 		}
 		for j := range x.Answer.Needs {
 			n := &x.Answer.Needs[j]
-			n.Why = harmless(plan.Policy.Home, x.Act.Verb(), n.Path, x.Program)
+			n.Why = harmless(home, x.Act.Verb(), n.Path, x.Program)
 		}
-		list = append(list, x)
+		refused = append(refused, x)
 		r.Needs = append(r.Needs, x.Answer.Needs...)
 	}
-	rules := make(map[learn.Need]*learn.Proposal)
-	with := make(map[pair]*enforce.Plan)
+	return refused
+}
+
+// missed returns the variables that a failed command may have wanted. If no other cause was found,
+// these are all that were left out, except those that shells set.
+func (r *Report) missed(dropped []string) []string {
+	names := wanted(dropped)
+	if r.Causes > 0 {
+		return names
+	}
+	setByShells := []string{"OLDPWD", "SHLVL", "_"}
+	for _, name := range dropped {
+		if !slices.Contains(names, name) && !slices.Contains(setByShells, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// rules knows which rules would allow what was refused.
+type rules struct {
+	plan    *enforce.Plan
+	of      map[learn.Need]*learn.Proposal
+	left    []learn.Need           // nothing is proposed for these
+	withAll *enforce.Plan          // the plan with all the rules
+	with    map[pair]*enforce.Plan // plans with only the rules that an act needs
+}
+
+func newRules(plan *enforce.Plan, needs []learn.Need) *rules {
+	s := &rules{
+		plan: plan,
+		of:   make(map[learn.Need]*learn.Proposal),
+		with: make(map[pair]*enforce.Plan),
+	}
+	proposed, left := learn.Rules(needs, plan.Policy)
+	s.left = left
 	var all []*learn.Proposal
-	proposed, left := learn.Rules(r.Needs, plan.Policy)
 	for _, q := range proposed {
 		for _, n := range q.Needs {
-			rules[n] = &q
+			s.of[n] = &q
 		}
 		all = append(all, &q)
 	}
-	withAll := plan.With(all...)               // plans take time: only a doubtful rule gets its own
-	groups := make(map[any][]*enforce.Refusal) // refusals that one rule would allow are one entry
-	var order []any
-	for _, x := range list {
-		q := pair{}
-		if !apart(x) { // else the copying that follows would be hidden as harmless
-			q = pairOf(x.Answer.Needs, rules)
-		}
-		if q[0] != nil && hopeless(withAll, x.Act) != nil {
-			if with[q] == nil {
-				with[q] = plan.With(q[:]...)
-			}
-			if ans := hopeless(with[q], x.Act); ans != nil { // q would not help
-				if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
-					ans.Hint = q.hint(plan.Policy).And(ans.Hint)
-				}
-				q = pair{}
-				x.Answer = *ans
-			}
-		}
+	s.withAll = plan.With(all...)
+	return s
+}
+
+// group is what becomes one entry: refusals that the same rules would allow, or, without rules,
+// refusals of the same act.
+type group struct {
+	rules    pair
+	refusals []*enforce.Refusal
+}
+
+// groups puts refusals into groups, in the order in which these began.
+func (s *rules) groups(refused []*enforce.Refusal) (all []*group) {
+	known := make(map[any]*group)
+	for _, x := range refused {
+		q := s.helping(x)
 		key := any(q)
 		if q[0] == nil {
 			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, string(x.Answer.By), x.Errno, x.Via}
 		}
-		if groups[key] == nil {
-			order = append(order, key)
+		g := known[key]
+		if g == nil {
+			g = &group{rules: q}
+			known[key] = g
+			all = append(all, g)
 		}
-		groups[key] = append(groups[key], x)
+		g.refusals = append(g.refusals, x)
 	}
-	for _, key := range order {
-		q, _ := key.(pair)
-		e := entry(plan.Policy, groups[key], q)
-		for _, n := range left {
-			if e.Flags == "" && slices.ContainsFunc(groups[key], func(x *enforce.Refusal) bool { return slices.ContainsFunc(x.Answer.Needs, n.Same) }) {
-				e.NoHint = n.Why
-				break
-			}
+	return all
+}
+
+// helping returns the rules that would allow what was refused, or none. If rules are proposed that
+// would not be enough, the refusal gets the answer of the plan with these rules. Plans take time:
+// one is made only if the plan with all the rules refuses the act, too.
+func (s *rules) helping(x *enforce.Refusal) pair {
+	if acrossMounts(x) {
+		return pair{} // with a rule, the copying that follows would be hidden as harmless
+	}
+	q := pairOf(x.Answer.Needs, s.of)
+	if q[0] == nil || hopeless(s.withAll, x.Act) == nil {
+		return q
+	}
+	if s.with[q] == nil {
+		s.with[q] = s.plan.With(q[:]...)
+	}
+	ans := hopeless(s.with[q], x.Act)
+	if ans == nil {
+		return q
+	}
+	if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
+		ans.Hint = q.hint(s.plan.Policy).And(ans.Hint)
+	}
+	x.Answer = *ans
+	return pair{}
+}
+
+// noHint returns why nothing is proposed for refusals, or "".
+func (s *rules) noHint(refusals []*enforce.Refusal) string {
+	for _, n := range s.left {
+		needs := func(x *enforce.Refusal) bool { return slices.ContainsFunc(x.Answer.Needs, n.Same) }
+		if slices.ContainsFunc(refusals, needs) {
+			return n.Why
 		}
-		r.Entries = append(r.Entries, e)
 	}
-	r.rank(slices.DeleteFunc(slices.Clone(got.Failures), func(f watch.Refusal) bool { return follows(&f, list) }))
-	if status != 0 {
-		r.Environment = wanted(plan.Policy.EnvDrop)
-	}
-	if status != 0 && r.Causes == 0 { // it may have wanted any variable except those that shells set
-		own := []string{"OLDPWD", "SHLVL", "_"}
-		for _, name := range plan.Policy.EnvDrop {
-			if !slices.Contains(r.Environment, name) && !slices.Contains(own, name) {
-				r.Environment = append(r.Environment, name)
-			}
-		}
-	}
-	return r
+	return ""
 }
 
 // pair has the rules that an act needs. A rename may need two.
@@ -175,7 +239,12 @@ func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 	}
 	ans := plan.Decide(act)
 	if ans.Errno == "EXDEV" { // programs copy instead, and remove the source
-		ans = plan.Decide(enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActCreat, Path: act.To, Missing: !act.ToExists})
+		ans = plan.Decide(enforce.Act{
+			Op:      enforce.ActOpen,
+			Flags:   enforce.ActWrite | enforce.ActCreat,
+			Path:    act.To,
+			Missing: !act.ToExists,
+		})
 		if ans.Verdict != enforce.Refused && act.Op == answer.Rename {
 			ans = plan.Decide(enforce.Act{Op: answer.Remove, Path: act.Path, Mode: act.Mode})
 		}
@@ -188,9 +257,20 @@ func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 
 // entry returns the entry for refusals that the rules q would end.
 func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
-	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int { return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb())) })
-	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: string(x.Answer.By), Reason: x.Answer.Reason, Origin: x.Answer.Origin,
-		Hint: x.Answer.Hint, Secret: q[0] == nil && x.Answer.Secret != ""}
+	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int {
+		return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb()))
+	})
+	e := Entry{
+		Verb:    x.Act.Verb(),
+		Path:    subject(x),
+		To:      x.Act.To,
+		Refusal: x.Refusal,
+		By:      string(x.Answer.By),
+		Reason:  x.Answer.Reason,
+		Origin:  x.Answer.Origin,
+		Hint:    x.Answer.Hint,
+		Secret:  q[0] == nil && x.Answer.Secret != "",
+	}
 	if q[0] != nil {
 		e.Hint = q.hint(r)
 	}
@@ -198,7 +278,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	e.TOML = e.Hint.JSON()
 	e.GivesUp = e.Hint.GivesUp
 	e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program)
-	if apart(x) {
+	if acrossMounts(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
 	e.instead = instead(r, &e)
@@ -241,8 +321,8 @@ func instead(r *policy.Resolved, e *Entry) string {
 	return next
 }
 
-// apart reports whether a rename failed only because its ends are on different mounts.
-func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == answer.Mounts }
+// acrossMounts reports whether a rename failed only because its ends are on different mounts.
+func acrossMounts(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == answer.Mounts }
 
 // soon is how many calls a thread may make after a refusal that made it give up.
 const soon = 8
@@ -250,26 +330,27 @@ const soon = 8
 // rank puts the likely cause first. If the command failed, it marks that one as a cause, and
 // also refusals right after which a thread of the same process ended. The order of events
 // decides between processes: what came before the last one that gave up was survived. If a
-// process failed later for an ordinary reason, that is the likelier cause, and nothing is
+// process failed later for an ordinary reason, that reason is the likelier cause, and nothing is
 // marked.
 func (r *Report) rank(failures []watch.Refusal) {
 	last := r.lastProcess()
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(last), a.score(last)) })
 	var after *watch.Refusal // the last ordinary failure
-	i := slices.IndexFunc(failures, func(f watch.Refusal) bool { return f.Exit != 0 && f.Left <= soon })
-	if i >= 0 && r.Status != 0 {
+	gaveUp := func(f watch.Refusal) bool { return f.Exit != 0 && f.Left <= soon }
+	if i := slices.IndexFunc(failures, gaveUp); i >= 0 && r.Status != 0 {
 		after = &failures[i]
 	}
 	found := false // whether a cause is more than a call
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		e.Rank = i + 1
-		also := e.Left <= soon && e.Process == last
-		if e.ran() {
-			also = !found
-		}
 		survived := after != nil && after.When > e.When
-		e.Cause = r.Status != 0 && e.Harmless == "" && e.explains(r.Status) && !survived && (r.Causes == 0 || also) || e.instead != ""
+		ended := e.Left <= soon && e.Process == last
+		if e.ran() {
+			ended = !found
+		}
+		likely := r.mayExplain(e) && !survived && (r.Causes == 0 || ended)
+		e.Cause = likely || e.instead != ""
 		if e.Cause {
 			r.Causes++
 			found = found || e.Verb != "call"
@@ -278,6 +359,11 @@ func (r *Report) rank(failures []watch.Refusal) {
 	if after != nil && r.Causes == 0 {
 		r.Last = &Failure{after.Act.Verb(), cmp.Or(after.Act.To, after.Act.Path), after.Errno, after.Program}
 	}
+}
+
+// mayExplain reports whether an entry can be why the command failed.
+func (r *Report) mayExplain(e *Entry) bool {
+	return r.Status != 0 && e.Harmless == "" && e.explains(r.Status)
 }
 
 // follows reports whether a file is missing because a refused call would have made it, or a
