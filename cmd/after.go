@@ -44,12 +44,13 @@ func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string, statu
 // answering are programs whose exit status 1 is an answer. reading are those that write no file.
 var (
 	answering = []string{
-		"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "test", "[", "false", "diff", "cmp", "comm", "expr", "which", "pgrep", "pidof",
-		"getent", "command", "type", "mountpoint", "nm-online",
+		"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "test", "[", "false", "diff", "cmp", "comm", "expr",
+		"which", "pgrep", "pidof", "getent", "command", "type", "mountpoint", "nm-online",
 	}
 	reading = []string{
-		"cat", "ls", "head", "tail", "less", "more", "wc", "file", "stat", "readlink", "realpath", "du", "df", "env", "printenv", "id", "ps", "tree",
-		"man", "whoami", "groups", "hostname", "uname", "date", "sleep", "ping", "dig", "host", "nslookup",
+		"cat", "ls", "head", "tail", "less", "more", "wc", "file", "stat", "readlink", "realpath", "du", "df", "env",
+		"printenv", "id", "ps", "tree", "man", "whoami", "groups", "hostname", "uname", "date", "sleep", "ping",
+		"dig", "host", "nslookup",
 	}
 )
 
@@ -63,21 +64,20 @@ func among(programs, argv []string) bool {
 // builds reports whether a command is a toolchain's, by its name, or a script or program of the
 // project, also one that a shell is to run.
 func builds(r *policy.Resolved, argv []string) bool {
-	own := func(word string) bool {
+	inProject := func(word string) bool {
 		file, st, exists := r.Look(word)
 		return exists && st.Mode.IsRegular() && policy.Within(file, r.Dir)
 	}
-	if len(argv) > 1 && isShell(argv[0]) && own(argv[1]) {
+	if len(argv) > 1 && isShell(argv[0]) && inProject(argv[1]) {
 		return true
 	}
 	for _, word := range append(shellWords(argv), argv[0]) {
-		if strings.Contains(word, "/") && own(word) {
+		if strings.Contains(word, "/") && inProject(word) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Presets, func(p policy.Named) bool {
-		return strings.HasPrefix(p.Origin.Source, "detected by command ")
-	}) || len(policy.PresetsOf(shellWords(argv))) > 0
+	detected := func(p policy.Named) bool { return strings.HasPrefix(p.Origin.Source, "detected by command ") }
+	return slices.ContainsFunc(r.Presets, detected) || len(policy.PresetsOf(shellWords(argv))) > 0
 }
 
 func isShell(program string) bool {

@@ -35,11 +35,14 @@ func newCheck(a *app) *cobra.Command {
 	open.Flags = enforce.ActWrite | enforce.ActCreat
 	o.ask(fs, "write", open, "may `PATH` be written?")
 	o.ask(fs, "exec", enforce.Act{Op: enforce.ActExec, Flags: enforce.ActRead, Inside: true}, "may `PATH` be executed?")
-	o.ask(fs, "connect", enforce.Act{Op: enforce.ActConnect}, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
-	o.flag(fs, "trust", "boolfunc", "", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
-		o.trust = strings.ToLower(s)
-		return nil
-	})
+	o.ask(fs, "connect", enforce.Act{Op: enforce.ActConnect},
+		"may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	o.flag(fs, "trust", "boolfunc", "",
+		"show what the project's policies ask for; --trust=SHA256 trusts the one with that content",
+		func(s string) error {
+			o.trust = strings.ToLower(s)
+			return nil
+		})
 	fs.Lookup("trust").NoOptDefVal = trustShow
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
@@ -48,8 +51,9 @@ func newCheck(a *app) *cobra.Command {
 }
 
 func (o *checkFlags) check(argv []string) error {
-	o.failIf(o.trust != "" && len(argv) > 0, "--trust can't be used with a command; it takes its value with =: --trust=SHA256")
-	o.apart("trust", "read", "write", "exec", "connect")
+	o.failIf(o.trust != "" && len(argv) > 0,
+		"--trust can't be used with a command; it takes its value with =: --trust=SHA256")
+	o.excludes("trust", "read", "write", "exec", "connect")
 	return o.policyFlags.check()
 }
 
@@ -140,7 +144,8 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard err
 	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
 	if !a.say.json {
 		a.say.hints(each(all, func(x answer) string { return x.Hint }))
-		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return g.Kind != enforce.Core }))
+		notCore := func(g enforce.Gap) bool { return g.Kind != enforce.Core }
+		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), notCore))
 	}
 	if slices.ContainsFunc(all, func(x answer) bool { return !x.Allowed }) {
 		err = cmp.Or(err, status(exitNo))
@@ -158,19 +163,29 @@ func (q question) answered(plan *enforce.Plan) answer {
 			x.Reason = plan.Policy.Allowed(q.file, policy.Read).Reason
 			return x
 		}
-		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
+		x.Path = path
+		q.act.Path = path
+		q.act.Mode = st.Mode.Type()
+		q.act.Missing = !exists
 	}
 	d := plan.Decide(q.act)
 	hint := plan.Hint(q.act, &d)
-	x.Allowed, x.Reason, x.Origin = d.Verdict != enforce.Refused, d.Reason, d.Origin
-	x.Hint, x.GivesUp = hint.Typed(plan.Policy), hint.GivesUp
+	x.Allowed = d.Verdict != enforce.Refused
+	x.Reason = d.Reason
+	x.Origin = d.Origin
+	x.Hint = hint.Typed(plan.Policy)
+	x.GivesUp = hint.GivesUp
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
 	if x.Allowed && q.act.Op == enforce.ActExec {
 		if part, err := supervise.CheckParts(plan, x.Path); err != nil {
 			f := problems(err)[0]
-			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Message, policy.Origin{}, f.Hint
+			x.Allowed = false
+			x.Errno = part.Errno
+			x.Reason = f.Message
+			x.Origin = policy.Origin{}
+			x.Hint = f.Hint
 			return x
 		}
 	}
@@ -178,7 +193,8 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Errno = d.Errno
 	}
 	if q.act.Missing && q.act.Flags&enforce.ActCreat == 0 { // a rule for a missing path would be an error
-		x.Hint, x.GivesUp = "", ""
+		x.Hint = ""
+		x.GivesUp = ""
 	}
 	return x
 }
@@ -190,12 +206,21 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 	file, v, err := supervise.CheckExec(plan, argv)
 	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
 	if err == nil && open != nil && o.fallback == "deny" {
-		v.Origin, err = policy.Origin{}, &enforce.GapError{Gaps: plan.Counted(open)}
+		v.Origin = policy.Origin{}
+		err = &enforce.GapError{Gaps: plan.Counted(open)}
 	}
 	if guard != nil {
-		v.Origin, err = policy.Origin{}, guard
+		v.Origin = policy.Origin{}
+		err = guard
 	}
-	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
+	x := answer{
+		Question: "start",
+		About:    quoteArgs(argv),
+		Path:     file,
+		Origin:   v.Origin,
+		Reason:   v.Reason,
+		Allowed:  err == nil,
+	}
 	if all := problems(err); all != nil {
 		x.Reason = strings.Join(each(all, func(f problem) string { return f.Message }), "; ")
 		hints := each(all, func(f problem) string { return f.Hint })
@@ -256,12 +281,14 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 // verdict says in one line whether a command would be started with this policy, and what is open.
 func (o *checkFlags) verdict(plan *enforce.Plan, proofs []selftest.Proof) string {
 	broken := slices.ContainsFunc(proofs, func(p selftest.Proof) bool { return !p.Held && !p.Gap && !known(plan, p) })
-	open, gaps := o.openGaps(plan), gapNames(plan.Gaps)
+	open := o.openGaps(plan)
+	gaps := gapNames(plan.Gaps)
 	switch {
 	case broken:
 		return "NOT SAFE: a trial below failed although the kernel claims to enforce the promise"
 	case open != nil && o.fallback == "deny":
-		return "no command is started with this policy, as these promises can't be kept here: " + strings.Join(open, ", ")
+		return "no command is started with this policy, as these promises can't be kept here: " +
+			strings.Join(open, ", ")
 	case len(gaps) > 0:
 		return "ready, but not all is enforced here: " + strings.Join(gaps, ", ")
 	}

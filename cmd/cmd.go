@@ -26,7 +26,7 @@ import (
 )
 
 // The exit statuses of zsbx itself, as env(1) and timeout(1) have them. Otherwise the
-// status is the command's own.
+// status is the command's.
 const (
 	exitOK        = 0
 	exitNo        = 1   // check, ps, reap: the answer is no
@@ -56,7 +56,7 @@ type app struct {
 }
 
 // Main runs zsbx with args, without the program's name, and returns the exit
-// status: the command's own for run, 0 or 1 for what the other commands
+// status: the command's for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
 	supervise.Init()
@@ -79,9 +79,11 @@ func Main(args []string) int {
 }
 
 func (a *app) main(args []string) supervise.Outcome {
-	a.args, a.say.w = args, a.stderr
+	a.args = args
+	a.say.w = a.stderr
 	var err error
-	if a.cfg, err = loadSettings(a.env); err != nil {
+	a.cfg, err = loadSettings(a.env)
+	if err != nil {
 		// Commands that only look, or that end what is left running, go on.
 		if len(args) == 0 || !slices.Contains([]string{"reap", "ps", "check", "version"}, args[0]) {
 			return a.say.report(err)
@@ -92,7 +94,8 @@ func (a *app) main(args []string) supervise.Outcome {
 	}
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)
-	if err = root.Execute(); a.help.Len() > 0 {
+	err = root.Execute()
+	if a.help.Len() > 0 {
 		err = errors.Join(err, a.printText(a.help.String()))
 	}
 	return a.say.report(err)
@@ -114,8 +117,18 @@ func dieBy(s syscall.Signal) {
 
 func commands() map[string]func(*app) *cobra.Command {
 	return map[string]func(*app) *cobra.Command{
-		"run": newRun, "why": newWhy, "profile": newProfile, "check": newCheck, "ps": newPs, "reap": newReap, "log": newLog,
-		"learn": newLearn, "init": newInit, "import": newImport, "completion": newCompletion, "version": newVersion,
+		"run":        newRun,
+		"why":        newWhy,
+		"profile":    newProfile,
+		"check":      newCheck,
+		"ps":         newPs,
+		"reap":       newReap,
+		"log":        newLog,
+		"learn":      newLearn,
+		"init":       newInit,
+		"import":     newImport,
+		"completion": newCompletion,
+		"version":    newVersion,
 	}
 }
 
@@ -127,7 +140,9 @@ func isCommand(word string) bool { return commands()[word] != nil }
 // get the whole tree.
 func newRoot(a *app, args []string) *cobra.Command {
 	root := command("zsbx", nil)
-	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.CompletionOptions.DisableDefaultCmd = true
 	if len(args) > 1 && args[0] == "help" {
 		args = append([]string{args[1], "--help"}, args[2:]...)
 	}
@@ -176,8 +191,12 @@ func command(name string, run func(args []string) error) *cobra.Command {
 	short, text, _ := strings.Cut(text, "\n\n")
 	long, examples, _ := strings.Cut(text, "\n\nExamples:\n")
 	c := &cobra.Command{
-		Use: name + use, Short: short, Long: long, Example: strings.TrimRight(examples, "\n"), Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error { return run(args) },
+		Use:     name + use,
+		Short:   short,
+		Long:    long,
+		Example: strings.TrimRight(examples, "\n"),
+		Args:    cobra.ArbitraryArgs,
+		RunE:    func(_ *cobra.Command, args []string) error { return run(args) },
 	}
 	if strings.Contains(use, "COMMAND") {
 		c.ValidArgsFunction = completeCommand
@@ -189,10 +208,12 @@ func command(name string, run func(args []string) error) *cobra.Command {
 func (a *app) unknownCommand(args []string) error {
 	hint := "zsbx --help"
 	if name, _, more := strings.Cut(args[0], " "); more && isCommand(name) {
-		return usageHint("", "%s is a single word, like everything after the interpreter in a #! line; this line splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
+		return usageHint("", "%s is a single word, like everything after the interpreter in a #! line; "+
+			"this line splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
 	}
 	if name := otherNames[args[0]]; name != "" {
-		return usageHint(strings.TrimSpace("zsbx "+name+" "+quoteArgs(args[1:])), "unknown command %s; did you mean %s?", shell.Quote(args[0]), name)
+		hint = strings.TrimSpace("zsbx " + name + " " + quoteArgs(args[1:]))
+		return usageHint(hint, "unknown command %s; did you mean %s?", shell.Quote(args[0]), name)
 	}
 	switch {
 	case args[0] == "shell":
@@ -219,7 +240,8 @@ var otherNames = map[string]string{
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, but got %s", c.CommandPath(), shell.Quote(args[0]))
+		name := c.CommandPath()
+		return usageHint(name+" --help", "%s takes no arguments, but got %s", name, shell.Quote(args[0]))
 	}
 	return nil
 }

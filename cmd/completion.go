@@ -43,7 +43,8 @@ func completeFlags(root *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if v, ok := f.Value.(*flagValue); ok && v.words != nil {
 				// It can only fail for a flag that does not exist.
-				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(v.words(), cobra.ShellCompDirectiveNoFileComp))
+				words := cobra.FixedCompletions(v.words(), cobra.ShellCompDirectiveNoFileComp)
+				_ = c.RegisterFlagCompletionFunc(f.Name, words)
 			}
 		})
 	}

@@ -65,13 +65,15 @@ func status(n int) error {
 	return exit{Status: n}
 }
 
-// problems takes joined errors apart, for printing.
+// problems returns one problem for each of the errors that err joins.
 func problems(err error) (all []problem) {
 	errs := leaves(err)
 	for _, e := range errs {
 		p := problem{Code: supervise.CodeFailed, Message: e.Error(), Hint: sessionHint(e)}
 		if known, ok := errors.AsType[*policy.Error](e); ok {
-			p.Code, p.Hint, p.Origin = known.Code, cmp.Or(known.Hint, p.Hint), known.Origin
+			p.Code = known.Code
+			p.Hint = cmp.Or(known.Hint, p.Hint)
+			p.Origin = known.Origin
 		}
 		switch e := e.(type) {
 		case exit:
@@ -79,17 +81,21 @@ func problems(err error) (all []problem) {
 		case *enforce.GapError:
 			lines, hints := gapLines(e.Gaps)
 			for i, line := range lines {
-				all = append(all, problem{Code: supervise.CodeGap, Message: "can't be enforced here: " + line, Hint: hints[i]})
+				text := "can't be enforced here: " + line
+				all = append(all, problem{Code: supervise.CodeGap, Message: text, Hint: hints[i]})
 			}
 			continue
 		case *supervise.OutputError:
-			if p.Code = codeOutput; errors.Is(e.Err, syscall.EPIPE) {
+			p.Code = codeOutput
+			if errors.Is(e.Err, syscall.EPIPE) {
 				continue // as a program that SIGPIPE kills
 			}
 		}
 		_, ran := errs[0].(exit)
 		if s := fork.ShortageOf(e); s != nil && !ran && outcome(e).Status == exitFailed {
-			p.Code, p.Message, p.Hint = codeShortage, fmt.Sprintf("%s (%s); try again", p.Message, s.What), cmp.Or(s.Hint, p.Hint)
+			p.Code = codeShortage
+			p.Message = fmt.Sprintf("%s (%s); try again", p.Message, s.What)
+			p.Hint = cmp.Or(s.Hint, p.Hint)
 		}
 		all = append(all, p)
 	}
@@ -133,8 +139,8 @@ func endedBy(s syscall.Signal) supervise.Outcome {
 	return out
 }
 
-// leaves returns the errors that err joins, or err itself. An error that wraps several,
-// but has a text of its own, is not taken apart.
+// leaves returns the errors that err joins, or err itself. An error that wraps several
+// errors and has another text than they have is one error.
 func leaves(err error) (all []error) {
 	j, several := err.(interface{ Unwrap() []error })
 	if several {
@@ -163,30 +169,31 @@ func sessionHint(err error) string {
 	return ""
 }
 
-// afterRun returns the outcome of a command that has run. Its own status, unless that
-// is 0, comes before the errors that followed.
+// afterRun returns the outcome of a command that has run, and the errors that followed. The
+// outcome is the command's status. If that is 0, the first error decides.
 func afterRun(res *supervise.Result, err error) error {
-	own := supervise.Outcome{Status: res.Status.ExitStatus()}
+	out := supervise.Outcome{Status: res.Status.ExitStatus()}
 	if res.Status.Signaled() {
-		own = endedBy(res.Status.Signal())
+		out = endedBy(res.Status.Signal())
 	}
 	var all []error
 	for _, e := range leaves(err) {
 		if limit, ok := errors.AsType[*supervise.LimitError](e); ok { // a warning has already said so
 			if limit.Time > 0 {
-				own = supervise.Outcome{Status: exitTimeout}
+				out = supervise.Outcome{Status: exitTimeout}
 			}
 			continue
 		}
 		if errors.Is(e, supervise.ErrLost) {
-			own = supervise.Outcome{}
+			out = supervise.Outcome{}
 		}
 		all = append(all, e)
 	}
-	if own.Status == exitOK && all != nil {
-		if own = outcome(all[0]); own.Status == exitFailed {
-			own.Status = exitAfter
+	if out.Status == exitOK && all != nil {
+		out = outcome(all[0])
+		if out.Status == exitFailed {
+			out.Status = exitAfter
 		}
 	}
-	return errors.Join(slices.Insert(all, 0, error(exit(own)))...)
+	return errors.Join(slices.Insert(all, 0, error(exit(out)))...)
 }

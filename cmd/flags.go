@@ -103,15 +103,12 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	fs, hint := c.Flags(), c.CommandPath()+" --help"
+	fs := c.Flags()
 	args := slices.Clone(a.args)
 	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
 		args = slices.Delete(args, i, i+1)
 	}
-	if run := newRun(&app{}); !c.HasParent() && run.ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
-		flags := len(args) - run.Flags().NArg()
-		hint = "zsbx run " + quoteArgs(append(withoutValues(args[:flags]), args[flags:]...))
-	}
+	hint := flagHint(c, args)
 	if slices.Contains(args, "--") {
 		fs.SetInterspersed(true)
 	}
@@ -119,19 +116,10 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	var unknown []error
 	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
-		name, letters := none.GetSpecifiedName(), none.GetSpecifiedShortnames()
-		f := &pflag.Flag{Name: name, NoOptDefVal: "true", Value: &flagValue{set: func(string) error { return nil }}}
-		typed := "--" + name
-		if letters != "" {
-			typed = "-" + letters
-			f.Name, f.Shorthand = "-"+letters[:1], letters[:1] // for pflag a letter is a byte
-			if len(letters) > 1 {
-				// The other letters are its value.
-				f.NoOptDefVal = ""
-			}
-		}
-		fs.AddFlag(f)
-		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)))
+		flag, typed := unknownFlag(none)
+		fs.AddFlag(flag)
+		like := policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)
+		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, like))
 		a.errs = nil // those are found again
 	}
 	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) { // other flags note their mistakes
@@ -140,4 +128,32 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 		err = usageHint(hint, "%w", err)
 	}
 	return errors.Join(slices.Concat(unknown, a.errs, []error{err})...)
+}
+
+// flagHint returns what to type if something is wrong with the flags: the same line with "run", if
+// that word was left out.
+func flagHint(c *cobra.Command, args []string) string {
+	run := newRun(&app{})
+	if c.HasParent() || run.ParseFlags(args) != nil || slices.ContainsFunc(args, isCommand) {
+		return c.CommandPath() + " --help"
+	}
+	flags := len(args) - run.Flags().NArg()
+	return "zsbx run " + quoteArgs(append(withoutValues(args[:flags]), args[flags:]...))
+}
+
+// unknownFlag returns a flag in place of one that does not exist, and how that was typed. The
+// letters after an unknown letter are its value.
+func unknownFlag(none *pflag.NotExistError) (f *pflag.Flag, typed string) {
+	ignore := func(string) error { return nil }
+	f = &pflag.Flag{Name: none.GetSpecifiedName(), NoOptDefVal: "true", Value: &flagValue{set: ignore}}
+	letters := none.GetSpecifiedShortnames()
+	if letters == "" {
+		return f, "--" + f.Name
+	}
+	f.Name = "-" + letters[:1]
+	f.Shorthand = letters[:1] // for pflag a letter is a byte
+	if len(letters) > 1 {
+		f.NoOptDefVal = ""
+	}
+	return f, "-" + letters
 }

@@ -81,7 +81,8 @@ func readGit(r *policy.Resolved, words []string) (call gitCall) {
 		name, value, joined := strings.Cut(words[0], "=")
 		words = words[1:]
 		if !joined && slices.Contains(valued, name) && len(words) > 0 {
-			value, words = words[0], words[1:]
+			value = words[0]
+			words = words[1:]
 		}
 		switch name {
 		case "-C":
@@ -141,6 +142,7 @@ func (c *gitCall) setsConfig() bool {
 // commits reports whether the command begins with a lock of the index.
 func (c *gitCall) commits() bool {
 	return slices.Contains([]string{
-		"add", "am", "cherry-pick", "checkout", "commit", "merge", "mv", "pull", "rebase", "reset", "restore", "revert", "rm", "stash", "switch",
+		"add", "am", "cherry-pick", "checkout", "commit", "merge", "mv", "pull", "rebase", "reset", "restore",
+		"revert", "rm", "stash", "switch",
 	}, c.args[0])
 }

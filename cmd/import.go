@@ -17,8 +17,11 @@ import (
 func newImport(a *app) *cobra.Command {
 	var format string
 	c := command("import", func(args []string) error { return coded(supervise.CodePolicy, a.importFile(format, args)) })
-	c.Flags().StringVar(&format, "format", "", "the format of FILE, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it decide")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().StringVar(&format, "format", "",
+		"the format of FILE, by `NAME`: srt, zed, codex, landrun or firejail; "+
+			"by default its name and JSON in it decide")
+	words := cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("format", words)
 	return c
 }
 
@@ -44,7 +47,8 @@ func (a *app) importFile(format string, args []string) error {
 		return err
 	}
 	if len(r.Left) > 0 {
-		a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))
+		a.say.warn("%s not taken over: see the comments in the policy",
+			count(len(r.Left), "setting is", "settings are"))
 	}
 	return a.printText(b.String())
 }

@@ -36,14 +36,16 @@ func (l *learner) init(argv []string) error {
 	}
 	file := filepath.Join(h.Dir, policy.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
-		return refusal(supervise.CodePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
+		return refusal(supervise.CodePolicy, "zsbx learn --help",
+			"%s exists already: zsbx learn --write adds to it", file)
 	}
 	usual := ""
 	if len(argv) == 0 {
 		usual, argv = usualCommand(h.Dir)
 	}
 	if usual != "" {
-		l.a.say.line("learn", "36", "running the usual command for "+usual+" under its policy, to see what it needs: "+quoteArgs(argv))
+		l.a.say.line("learn", "36",
+			"running the usual command for "+usual+" under its policy, to see what it needs: "+quoteArgs(argv))
 	}
 	if len(argv) > 0 {
 		if err := l.run(argv); err != nil {
@@ -113,7 +115,8 @@ func (l *learner) save() error {
 		err = errors.New("it has changed while the command ran; nothing was written, look at it first")
 	}
 	if err != nil {
-		return errors.Join(l.print(), coded(supervise.CodePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
+		err = fmt.Errorf("%s: %w: add the lines by hand", file, err)
+		return errors.Join(l.print(), coded(supervise.CodePolicy, err))
 	}
 	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
@@ -172,7 +175,8 @@ func writeProject(dir string, text []byte, fresh bool) error {
 	defer root.Close()
 	mode := fs.FileMode(0o666) // less the umask
 	if st, err := root.Lstat(policy.ProjectFile); err == nil {
-		if mode = st.Mode().Perm(); !st.Mode().IsRegular() {
+		mode = st.Mode().Perm()
+		if !st.Mode().IsRegular() {
 			return fmt.Errorf("%s is not a regular file: nothing was written", filepath.Join(dir, policy.ProjectFile))
 		}
 	}

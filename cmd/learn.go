@@ -56,8 +56,10 @@ func (l *learner) run(argv []string) (err error) {
 	if len(argv) == 0 {
 		l.errs = append(l.errs, usageHint("zsbx learn --help", "no command given"))
 	}
-	l.tty, l.from.More = isTerminal(l.a.stderr) && !l.yes, &policy.Policy{}
-	if l.old, err = l.projectText(); err != nil {
+	l.tty = isTerminal(l.a.stderr) && !l.yes
+	l.from.More = &policy.Policy{}
+	l.old, err = l.projectText()
+	if err != nil {
 		return errors.Join(l.check(), err)
 	}
 	for round := 1; ; round++ {
@@ -69,7 +71,9 @@ func (l *learner) run(argv []string) (err error) {
 		if err != nil {
 			return err
 		}
-		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), count(len(refused)+len(l.closed), "thing", "things")))
+		things := count(len(refused)+len(l.closed), "thing", "things")
+		l.a.say.line("learn", "36",
+			fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), things))
 		if l.permissive || l.from.More.Hash() == had || round == 5 || !l.tty && !l.yes {
 			return errors.Join(l.end(), status(res.ExitCode()))
 		}
@@ -83,10 +87,17 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 		return nil, nil, err
 	}
 	opts := l.options(c)
-	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stderr, os.Stderr
-	opts.Accept, opts.Warn, opts.Job, opts.Explain, opts.KillAfter = l.acceptor(l.a), l.a.warning, true, true, defaultKillAfter
+	opts.Args = argv
+	opts.Stdin = os.Stdin
+	opts.Stdout = os.Stderr
+	opts.Stderr = os.Stderr
+	opts.Accept = l.acceptor(l.a)
+	opts.Warn = l.a.warning
+	opts.Job = true
+	opts.Explain = true
+	opts.KillAfter = defaultKillAfter
 	if l.permissive {
-		if err = l.open(c, &opts); err != nil {
+		if err := l.open(c, &opts); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -128,7 +139,8 @@ func (l *learner) propose(needs []learn.Need) error {
 			if err := l.ask(q); err != nil {
 				return err
 			}
-			l.answered, l.flags = append(l.answered, q.Needs...), append(l.flags, hint.Flags)
+			l.answered = append(l.answered, q.Needs...)
+			l.flags = append(l.flags, hint.Flags)
 		case q.Key == "net.unix": // the socket may be Docker's
 			q.Why = "whatever listens there may do anything outside for the command; give the flag if you mean that"
 			left = append(left, q.Need)
@@ -144,7 +156,8 @@ func (l *learner) propose(needs []learn.Need) error {
 // open opens all files except places of secrets. Recorded is what the policy would have
 // refused before.
 func (l *learner) open(c *compose.Composed, opts *supervise.Options) (err error) {
-	if opts.Model, err = supervise.Plan(c.Policy, *opts); err != nil {
+	opts.Model, err = supervise.Plan(c.Policy, *opts)
+	if err != nil {
 		return err
 	}
 	l.base = opts.Model.Policy
@@ -188,24 +201,34 @@ func (l *learner) print() error {
 // there is nothing narrower, or if nothing wider may be proposed.
 func (l *learner) ask(q learn.Proposal) error {
 	for queue := []learn.Proposal{q}; len(queue) > 0; {
-		q, what := queue[0], shell.Quote(queue[0].Needs[0].Path)
-		if more := len(q.Needs) - 1; more > 0 {
-			what += fmt.Sprintf(" and %d more", more)
-		}
-		answer, err := terminal.Ask(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
-			terminal.Printable(q.Hint(l.base).Flags), what))
-		switch {
-		case err != nil, answer == "q":
+		q := queue[0]
+		answer, err := terminal.Ask(l.question(q))
+		if err != nil {
 			return errors.New("nothing was written")
-		case answer == "a":
-			l.from.More, queue = policy.Merge(l.from.More, q.Hint(l.base).Policy), queue[1:]
-		case answer == "v":
+		}
+		switch answer {
+		case "q":
+			return errors.New("nothing was written")
+		case "a":
+			l.from.More = policy.Merge(l.from.More, q.Hint(l.base).Policy)
 			queue = queue[1:]
-		case answer == "n":
+		case "v":
+			queue = queue[1:]
+		case "n":
 			queue = append(q.Narrower(), queue[1:]...)
-		case answer == "w":
+		case "w":
 			queue[0] = q.Wider(l.base)
 		}
 	}
 	return nil
+}
+
+// question returns the text with which ask asks about a proposal.
+func (l *learner) question(q learn.Proposal) string {
+	flags := terminal.Printable(q.Hint(l.base).Flags)
+	what := shell.Quote(q.Needs[0].Path)
+	if more := len(q.Needs) - 1; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ", flags, what)
 }

@@ -21,30 +21,36 @@ import (
 
 func newLog(a *app) *cobra.Command {
 	var audit, dir, since string
-	c := command("log", func(args []string) error { return coded(supervise.CodePolicy, a.log(args, audit, dir, since)) })
+	c := command("log", func(args []string) error {
+		return coded(supervise.CodePolicy, a.log(args, audit, dir, since))
+	})
 	f := c.Flags()
 	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
-	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: a time span before now such as 90m, or a day such as 2026-01-31")
+	f.StringVar(&since, "since", "",
+		"leave out what ended before `TIME`: a time span before now such as 90m, or a day such as 2026-01-31")
 	f.StringVar(&dir, "dir", "", "list only what ran in `DIR`, or below")
 	f.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
 func (a *app) log(ids []string, audit, dir, since string) error {
-	if i := slices.IndexFunc(ids, func(id string) bool { return id == "." || id == ".." || strings.Contains(id, "/") }); i >= 0 {
-		return usageHint("zsbx log --help", "%s is not a session: --dir lists what ran there, --audit reads the log there", shell.Quote(ids[i]))
+	isPath := func(id string) bool { return id == "." || id == ".." || strings.Contains(id, "/") }
+	if i := slices.IndexFunc(ids, isPath); i >= 0 {
+		return usageHint("zsbx log --help",
+			"%s is not a session: --dir lists what ran there, --audit reads the log there", shell.Quote(ids[i]))
 	}
 	from, err := time.ParseInLocation(time.DateOnly, since, time.Local)
 	if span, notSpan := units.ParseTime(since); notSpan == nil {
 		from = time.Now().Add(-span)
 	} else if err != nil && since != "" {
-		return usageHint("", "--since %s: must be a time span such as 90m, or a day such as 2026-01-31", shell.Quote(since))
+		return usageHint("", "--since %s: must be a time span such as 90m, or a day such as 2026-01-31",
+			shell.Quote(since))
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
 		return err
 	}
-	if err = compose.CheckVariables(&h); err != nil {
+	if err := compose.CheckVariables(&h); err != nil {
 		return err
 	}
 	_, user, err := compose.UserPolicy(&h)
@@ -52,7 +58,8 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 		return err
 	}
 	// The log is in its usual place, unless the user's policy or --audit names another.
-	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
+	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user,
+		&policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
 	log, err := p.AuditLog(h)
 	if err != nil {
 		return err
@@ -73,7 +80,8 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	errs := []error{coded(supervise.CodeAudit, err)}
 	for _, id := range ids {
 		if err == nil && !slices.ContainsFunc(all, func(s *supervise.AuditSession) bool { return is(s, id) }) {
-			errs = append(errs, refusal(supervise.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
+			errs = append(errs, refusal(supervise.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value),
+				"session %.80q is not in the audit log in %s", id, log.Dir.Value))
 		}
 	}
 	below, _ := policy.Absolute(dir)             // there is a working directory: HostIn found it
@@ -90,19 +98,23 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 }
 
 func sessionRow(s *supervise.AuditSession) []string {
-	b, how, took := s.Start, "no end", ""
+	b := s.Start
+	how := "no end"
+	took := ""
 	if b.InPlace {
 		how = "in place"
 	}
 	if e := s.End; e != nil {
 		took = (time.Duration(e.DurationMS) * time.Millisecond).String()
-		switch how = strconv.Itoa(e.Status); {
+		how = strconv.Itoa(e.Status)
+		switch {
 		case e.TimedOut:
 			how = "timed out"
 		case e.Error != "":
 			how += ", " + e.Error
 		}
 	}
-	when, id := b.Time.Local().Format(time.DateTime), s.Session[:min(shortest, len(s.Session))]
+	when := b.Time.Local().Format(time.DateTime)
+	id := s.Session[:min(shortest, len(s.Session))]
 	return []string{when, id, took, b.Dir, commandLine(b.Command), how}
 }

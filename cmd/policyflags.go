@@ -32,15 +32,19 @@ type policyFlags struct {
 }
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
-	o.mistakes, o.fs = &a.mistakes, fs
+	o.mistakes = &a.mistakes
+	o.fs = fs
 	fs.SetInterspersed(false)
 	o.put("ro", "fs.ro", "allow reading `PATH` and what is below it")
 	o.put("rox", "fs.rox", "allow reading and executing `PATH`")
 	o.put("rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
 	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, but not executing it")
-	o.put("deny", "fs.deny", "refuse all access to `PATH`: a path, or a glob such as '**/.env', which is searched for below the working directory")
+	o.put("deny", "fs.deny",
+		"refuse all access to `PATH`: a path, or a glob such as '**/.env', "+
+			"which is searched for below the working directory")
 	o.put("preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
-	fs.BoolVar(&o.from.NoAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
+	fs.BoolVar(&o.from.NoAutoPresets, "no-auto-presets", false,
+		"do not detect presets from the command and the working directory")
 	file := func(s string) error { o.from.Files = append(o.from.Files, s); return nil }
 	fs.VarP(&flagValue{kind: "stringArray", set: file}, "policy", "p", "add the policy `FILE`, TOML or JSON")
 	o.turn("no-net", "net.allow", "false", "close the network")
@@ -48,29 +52,43 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
 	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
 	o.put("unix", "net.unix", "allow connecting to the Unix socket `PATH`")
-	fs.BoolVar(&o.from.Sign, "sign", false, "let git sign commits: open the agent's socket and the public keys that your git configuration names")
+	fs.BoolVar(&o.from.Sign, "sign", false,
+		"let git sign commits: open the agent's socket and the public keys that your git configuration names")
 	o.each(fs, "env", "pass on the variable `NAME`, or set NAME=VALUE", o.variable)
 	o.turn("clean-env", "env.mode", "vars", "pass on no variables except those of --env")
 	o.turn("inherit-env", "env.mode", "inherit", "pass on all variables")
-	fs.BoolVar(&o.from.NoBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
+	fs.BoolVar(&o.from.NoBaseline, "no-baseline", false,
+		"start from nothing: no system paths, no presets, no private temporary directory")
 	fs.BoolVar(&o.from.SharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
-	fs.BoolVar(&o.createMissing, "create-missing", false, "make the directories of --rw and --rw-noexec that do not exist")
-	o.turn("private-home", "fs.home", "private", "give the command a temporary home directory that is empty except for what is allowed of the real one")
+	fs.BoolVar(&o.createMissing, "create-missing", false,
+		"make the directories of --rw and --rw-noexec that do not exist")
+	o.turn("private-home", "fs.home", "private",
+		"give the command a temporary home directory that is empty except for what is allowed of the real one")
 	o.turn("private-pids", "process.pids", "private", "let the command see only the processes of its session")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
-	o.put("timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s (a bare number means seconds), with exit status 124").kind = "string"
-	o.put("max-output", "limits.max_output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together").kind = "string"
-	o.put("memory", "limits.memory", "limit the session to `N` bytes of memory, such as 2GiB").kind = "string"
-	o.put("pids", "limits.pids", "limit the session to `N` processes and threads").kind = "string"
-	o.put("cpu", "limits.cpu", "limit the session to the time of `N` processors, such as 0.5").kind = "string"
-	lists := []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells"}
-	o.each(fs, "guard", "refuse a command line with words of the `LIST`: "+strings.Join(lists, ", ")+", or a list of a policy; off drops the lists that policies name", o.guard).words = func() []string { return append(lists, "off") }
-	o.put("audit", "audit.dir", "record what ran and how it ended in the log in `DIR`").kind = "string"
+	o.putOne("timeout", "limits.timeout",
+		"end the command after the time `D`, such as 10m or 90s (a bare number means seconds), with exit status 124")
+	o.putOne("max-output", "limits.max_output",
+		"end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
+	o.putOne("memory", "limits.memory", "limit the session to `N` bytes of memory, such as 2GiB")
+	o.putOne("pids", "limits.pids", "limit the session to `N` processes and threads")
+	o.putOne("cpu", "limits.cpu", "limit the session to the time of `N` processors, such as 0.5")
+	o.addGuard(fs)
+	o.putOne("audit", "audit.dir", "record what ran and how it ended in the log in `DIR`")
 	o.fallback = "deny"
-	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
+	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"},
+		"what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	o.each(fs, "allow-gap", "accept the gap `NAME`, as zsbx check calls it", o.allowGap).words = gapWords
 	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run even if only hardening is missing")
+}
+
+// addGuard adds the flag for the word lists of package guard.
+func (o *policyFlags) addGuard(fs *pflag.FlagSet) {
+	lists := []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells"}
+	usage := "refuse a command line with words of the `LIST`: " + strings.Join(lists, ", ") +
+		", or a list of a policy; off drops the lists that policies name"
+	o.each(fs, "guard", usage, o.guard).words = func() []string { return append(lists, "off") }
 }
 
 // named returns the value of a flag, with the flag as its origin.
@@ -78,9 +96,14 @@ func named(flag, value string) policy.Named {
 	return policy.Named{Value: value, Origin: policy.Origin{Source: "--" + flag}}
 }
 
-// put adds a flag that does the same as a key of policy files.
+// put adds a flag that does the same as a key of policy files, and that may be repeated.
 func (o *policyFlags) put(flag, key, usage string) *flagValue {
 	return o.each(o.fs, flag, usage, func(s string) error { return o.asked.Put(key, named(flag, s)) })
+}
+
+// putOne adds a flag that does the same as a key of policy files with one value.
+func (o *policyFlags) putOne(flag, key, usage string) {
+	o.put(flag, key, usage).kind = "string"
 }
 
 // turn adds a switch for one value of a key of policy files.
@@ -130,8 +153,8 @@ func (o *policyFlags) given(flag string) bool {
 	return f != nil && f.Changed && f.Value.String() != "false"
 }
 
-// apart refuses a flag together with each of the others.
-func (o *policyFlags) apart(flag string, others ...string) {
+// excludes refuses a flag together with each of the others.
+func (o *policyFlags) excludes(flag string, others ...string) {
 	for _, other := range others {
 		o.failIf(o.given(flag) && o.given(other), "--%s and --%s can't be used together", flag, other)
 	}
@@ -142,9 +165,9 @@ func (o *policyFlags) check() error {
 	for _, turn := range o.turns {
 		turn()
 	}
-	o.apart("net", "no-net", "connect-tcp", "bind-tcp")
-	o.apart("no-net", "connect-tcp", "bind-tcp")
-	o.apart("clean-env", "inherit-env")
+	o.excludes("net", "no-net", "connect-tcp", "bind-tcp")
+	o.excludes("no-net", "connect-tcp", "bind-tcp")
+	o.excludes("clean-env", "inherit-env")
 	return errors.Join(o.errs...)
 }
 
@@ -161,14 +184,18 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	}
 	for i := range o.asked.FS.Rules {
 		r := &o.asked.FS.Rules[i]
-		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
+		r.Optional = o.ignoreMissing
+		r.Create = o.createMissing && r.Access&policy.Write != 0
 	}
 	for i := range o.asked.Net.Unix {
 		o.asked.Net.Unix[i].Optional = o.ignoreMissing
 	}
-	o.from.Asked, o.from.Args, o.from.UserTemp = &o.asked, argv, libsystem.UserTemp()
+	o.from.Asked = &o.asked
+	o.from.Args = argv
+	o.from.UserTemp = libsystem.UserTemp()
 	c, err := compose.Compose(&host, &o.from)
-	if err = errors.Join(flagErr, o.composeErr(err)); err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
+	err = errors.Join(flagErr, o.composeErr(err))
+	if err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
 		_, more := c.Policy.Resolve(host)
 		err = errors.Join(err, coded(supervise.CodePolicy, more))
 	}
@@ -210,7 +237,10 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 // options returns the options of a run, from the flags and from what was composed.
 func (o *policyFlags) options(c *compose.Composed) supervise.Options {
 	opts := o.opts
-	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = c.Host, c.Asked, c.Files, c.Root
+	opts.Host = c.Host
+	opts.Asked = c.Asked
+	opts.PolicyFiles = c.Files
+	opts.Repository = c.Root
 	opts.NoTempDir = o.from.SharedTmp || o.from.NoBaseline
 	return opts
 }

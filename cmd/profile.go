@@ -27,7 +27,8 @@ func newProfile(a *app) *cobra.Command {
 	fs := c.Flags()
 	fs.Bool("print", false, "print a table for people (the default)")
 	o.format = "text"
-	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "print as `FORMAT`: text, toml, json, landlock or sbpl")
+	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"},
+		"print as `FORMAT`: text, toml, json, landlock or sbpl")
 	a.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&a.say.json, "json", false, "the same as --format json")
@@ -44,7 +45,8 @@ func (o *profileFlags) check(a *app) error {
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
-	o.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
+	o.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux",
+		"--format %s and --os %s can't be used together", o.format, o.os)
 	return o.policyFlags.check()
 }
 
@@ -69,31 +71,53 @@ func (o *profileFlags) run(a *app, argv []string) error {
 // planJSON returns the plan for programs; docs/json.md describes it. Fields may be added,
 // never removed. Of variables it has only the names: values may be secrets.
 func planJSON(plan *enforce.Plan, files []string) map[string]any {
-	r, n := plan.Policy, plan.Policy.Net
+	r := plan.Policy
+	n := plan.Policy.Net
 	name := func(x policy.Named) string { return x.Value }
 	number := func(p policy.Port) uint16 { return p.Number }
 	covered := plan.Covered()
 	all := map[string]any{
 		"os": r.OS, "dir": r.Dir, "policies": files, "presets": each(r.Presets, name),
 		"paths": each(r.Paths, func(p policy.Path) any {
-			return map[string]any{"path": p.Path, "access": p.Access.String(), "written": p.Rule.Path, "origin": p.Rule.Origin}
+			return map[string]any{
+				"path":    p.Path,
+				"access":  p.Access.String(),
+				"written": p.Rule.Path,
+				"origin":  p.Rule.Origin,
+			}
 		}),
 		"deny": each(r.Deny, func(d policy.DenyPath) any {
-			return map[string]any{"pattern": d.Pattern, "glob": d.Glob, "written": d.Deny.Value, "origin": d.Deny.Origin}
+			return map[string]any{
+				"pattern": d.Pattern,
+				"glob":    d.Glob,
+				"written": d.Deny.Value,
+				"origin":  d.Deny.Origin,
+			}
 		}),
 		"skipped": each(r.Skipped, func(s policy.Skip) any {
-			return map[string]any{"written": s.Rule.Path, "access": s.Rule.Access.String(), "reason": s.Reason, "origin": s.Rule.Origin}
+			return map[string]any{
+				"written": s.Rule.Path,
+				"access":  s.Rule.Access.String(),
+				"reason":  s.Reason,
+				"origin":  s.Rule.Origin,
+			}
 		}),
 		"masked":    covered["mask"],
 		"protected": covered["protect"],
 		"net": map[string]any{
-			"mode": n.Mode, "origin": n.From, "connect_tcp": each(n.ConnectTCP, number), "bind_tcp": each(n.BindTCP, number),
-			"unix": each(n.Unix, func(p policy.Path) string { return p.Path }),
+			"mode":        n.Mode,
+			"origin":      n.From,
+			"connect_tcp": each(n.ConnectTCP, number),
+			"bind_tcp":    each(n.BindTCP, number),
+			"unix":        each(n.Unix, func(p policy.Path) string { return p.Path }),
 		},
 		"env": map[string]any{"passed": envNames(plan), "left_out": r.EnvDrop},
 		"limits": jsonLimits{
-			TimeoutSeconds: time.Duration(r.Limits.Timeout.Value).Seconds(), MaxOutputBytes: r.Limits.MaxOutput.Value,
-			MemoryBytes: r.Limits.Memory.Value, Pids: r.Limits.Pids.Value, CPU: float64(r.Limits.CPU.Value) / units.Processor,
+			TimeoutSeconds: time.Duration(r.Limits.Timeout.Value).Seconds(),
+			MaxOutputBytes: r.Limits.MaxOutput.Value,
+			MemoryBytes:    r.Limits.Memory.Value,
+			Pids:           r.Limits.Pids.Value,
+			CPU:            float64(r.Limits.CPU.Value) / units.Processor,
 		},
 		"guard": each(r.Guard.Lists, name), "layers": plan.Layers(), "gaps": plan.Gaps,
 	}

@@ -40,7 +40,8 @@ func (a *app) ps(ended bool) error {
 		return err
 	}
 	all, orphans, err := st.Survey()
-	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
+	hidden := func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil }
+	shown := slices.DeleteFunc(slices.Clone(all), hidden)
 	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), err)
 	if a.say.json {
 		return failed
@@ -130,14 +131,18 @@ func sessionTable(all []track.Info) *table {
 	}
 	for i := range all {
 		s := &all[i]
-		keeper, age, what := "-", "-", "(no record)"
+		keeper := "-"
+		age := "-"
+		what := "(no record)"
 		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
 		}
 		if !s.Record.Started.IsZero() {
-			age, what = time.Since(s.Record.Started).Truncate(time.Second).String(), commandLine(s.Record.Argv)
+			age = time.Since(s.Record.Started).Truncate(time.Second).String()
+			what = commandLine(s.Record.Argv)
 		}
-		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, age, what)
+		name := cmp.Or(s.Record.Name, "-")
+		t.row(s.ID[:shortest], name, string(s.Life), strconv.Itoa(len(s.Procs)), keeper, age, what)
 	}
 	return t
 }

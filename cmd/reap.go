@@ -31,13 +31,15 @@ func newReap(a *app) *cobra.Command {
 	fs.BoolVar(&o.all, "all", false, "reap all sessions of this user")
 	fs.BoolVar(&o.stale, "stale", false, "reap all sessions that ended or lost their keeper")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
-	o.duration(fs, &o.wait, "wait", "wait at most the time `D` for each session to end; processes that are left then may be stopped")
+	o.duration(fs, &o.wait, "wait",
+		"wait at most the time `D` for each session to end; processes that are left then may be stopped")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
 func (o *reapFlags) run(a *app, refs []string) error {
-	o.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0, "--all, --stale and sessions can't be used together")
+	o.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0,
+		"--all, --stale and sessions can't be used together")
 	if !o.all && !o.stale && len(refs) == 0 {
 		o.errs = append(o.errs, usageHint("zsbx ps", "no session given"))
 	}
@@ -98,7 +100,8 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	var errs []error
 	for _, ref := range refs {
 		id, err := st.Find(ref)
-		if errs = append(errs, err); err == nil && !slices.Contains(ids, id) {
+		errs = append(errs, err)
+		if err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -139,7 +142,8 @@ func sweep(st *track.Store) {
 // each reaps the sessions at the same time, and returns their reports in order. An error with
 // one does not stop the others. A session with an error has a report only if something was done.
 func (o *reapFlags) each(a *app, st *track.Store, ids []string) (reports []reaped, _ []error) {
-	all, errs := make([]reaped, len(ids)), make([]error, len(ids))
+	all := make([]reaped, len(ids))
+	errs := make([]error, len(ids))
 	places := make(chan struct{}, 16) // most of it is waiting for keepers
 	var wg sync.WaitGroup
 	var saying sync.Mutex
@@ -183,13 +187,15 @@ func (o *reapFlags) print(a *app, reports []reaped) error {
 	t := &table{}
 	for i := range reports {
 		r := &reports[i]
-		what, word := "killed "+count(r.Killed, "process", "processes"), "left"
+		what := "killed " + count(r.Killed, "process", "processes")
+		word := "left"
 		if len(r.Methods) > 0 {
 			what += " by " + strings.Join(r.Methods, " and ")
 		}
 		switch {
 		case o.dryRun:
-			what, word = "would kill "+count(len(r.Survivors), "process", "processes"), "would kill"
+			what = "would kill " + count(len(r.Survivors), "process", "processes")
+			word = "would kill"
 		case r.Done() && r.Killed == 0:
 			what = "nothing was left: " + r.How
 		case r.Done():

@@ -120,7 +120,9 @@ func (a *app) show(v any, t *table) error {
 }
 
 func planTable(plan *enforce.Plan, files []string) *table {
-	t, r, n := &table{}, plan.Policy, &plan.Policy.Net
+	t := &table{}
+	r := plan.Policy
+	n := &plan.Policy.Net
 	t.list("policy files, the weakest first", files)
 	t.section("allowed paths")
 	for _, p := range r.Paths {
@@ -145,7 +147,8 @@ func planTable(plan *enforce.Plan, files []string) *table {
 		t.row(s.Rule.Access.String(), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
 	}
 	t.section("network")
-	t.row(string(n.Mode), map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}[n.Mode], n.From.String())
+	means := map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}
+	t.row(string(n.Mode), means[n.Mode], n.From.String())
 	for _, p := range n.ConnectTCP {
 		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/track"
+	"github.com/zsbx/zsbx/policy/compose"
 )
 
 type runFlags struct {
@@ -43,13 +44,16 @@ func newRun(a *app) *cobra.Command {
 func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
 	o.policyFlags.add(a, fs)
-	o.opts.KillAfter, o.opts.Tracker = defaultKillAfter, track.Kind(cmp.Or(a.cfg["track"], "auto"))
+	o.opts.KillAfter = defaultKillAfter
+	o.opts.Tracker = track.Kind(cmp.Or(a.cfg["track"], "auto"))
 	o.duration(fs, &o.opts.KillAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
-	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "track descendants by `KIND`: auto, domain, cgroup or subtree; on macOS auto or fingerprint")
+	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers,
+		"track descendants by `KIND`: auto, domain, cgroup or subtree; on macOS auto or fingerprint")
 	o.text(fs, &o.opts.Name, "name", "give the session the name `NAME`")
 	o.text(fs, &o.opts.IDFile, "id-file", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.opts.TTY, "tty", "t", false, "run on a new pseudo-terminal")
-	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) apply the limits, without a check that it did")
+	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false,
+		"macOS: have sandbox-exec(1) apply the limits, without a check that it did")
 	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
@@ -68,17 +72,15 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	opts := o.options(c)
-	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
-	opts.Accept, opts.Warn, opts.Job = o.acceptor(a), a.warning, true
+	opts := o.runOptions(a, c, argv)
 	switch {
 	case o.dryRun:
 		return errors.Join(a.printPlan(c, opts, argv, "text"), words.unsaid())
 	case o.opts.InPlace:
 		o.warnOfLate(a, argv)
 		return a.forShell(supervise.Exec(c.Policy, opts), argv)
-	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !supervise.InBackground():
-		out, err := supervise.Front(a.args) // the process behind it stays with what is kept
+	case o.needsFront():
+		out, err := supervise.Front(a.args)
 		if err != nil {
 			return err
 		}
@@ -90,6 +92,31 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return a.forShell(err, argv)
 	}
 	words.started()
+	return o.finish(a, command, argv, words)
+}
+
+// runOptions returns the options of a run on the standard streams of zsbx.
+func (o *runFlags) runOptions(a *app, c *compose.Composed, argv []string) supervise.Options {
+	opts := o.options(c)
+	opts.Args = argv
+	opts.Stdin = os.Stdin
+	opts.Stdout = os.Stdout
+	opts.Stderr = os.Stderr
+	opts.Accept = o.acceptor(a)
+	opts.Warn = a.warning
+	opts.Job = true
+	return opts
+}
+
+// needsFront reports whether this process must start another one that runs the command: the
+// other one stays with the processes that --keep leaves, when this one has ended.
+func (o *runFlags) needsFront() bool {
+	keeps := o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux"
+	return keeps && !supervise.InBackground()
+}
+
+// finish waits for the command and reports how it went.
+func (o *runFlags) finish(a *app, command *supervise.Command, argv []string, words *patient) error {
 	res, err := command.Wait()
 	if res.Report.Kept {
 		a.left = command
@@ -97,7 +124,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	a.tellOf(command.Plan(), &res, argv)
 	a.told(command)
 	switch {
-	case opts.Explain:
+	case o.opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))
 	case res.Failed && command.Plan() != nil && !o.opts.Keep:
 		o.afterFailure(a, command.Plan(), argv, res.ExitCode())
@@ -111,26 +138,31 @@ func (o *runFlags) check(a *app, argv []string) error {
 	}
 	if o.explainFile != "" {
 		o.opts.Explain = true
-		_, err := os.Stat(filepath.Dir(o.explainFile)) // it is written at the end, when the command's work is done
+		// The file is written at the end: a mistake in its name would be found too late.
+		_, err := os.Stat(filepath.Dir(o.explainFile))
 		o.failIf(err != nil, "--explain-file: %v", err)
 	}
 	if o.opts.Name != "" {
 		err := track.CheckName(o.opts.Name)
 		o.failIf(err != nil, "--name: %v", err)
 	}
-	o.apart("exec", "tty", "sandbox-exec")
+	o.excludes("exec", "tty", "sandbox-exec")
 	for _, explain := range []string{"explain", "explain-file"} {
-		o.apart(explain, "exec", "keep", "track-only", "dry-run")
+		o.excludes(explain, "exec", "keep", "track-only", "dry-run")
 	}
-	o.apart("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
-		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "sign", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
+	o.excludes("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
+		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "sign", "env", "clean-env", "private-home",
+		"private-pids", "no-baseline", "strict")
 	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
 }
 
 // limiting are flags that few other programs have.
-var limiting = []string{"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--private-home", "--private-pids"}
+var limiting = []string{
+	"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--private-home",
+	"--private-pids",
+}
 
 // warnOfLate warns about flags of zsbx that come after the command, and so go to the
 // command. A "--" shows that the user means it.
@@ -157,43 +189,83 @@ func (a *app) retyped(argv, more []string, command string) string {
 	return "zsbx " + quoteArgs(withoutValues(append(flags, more...))) + " -- " + command
 }
 
+var (
+	// shBuiltins are words that every shell knows, and that are no programs.
+	shBuiltins = []string{
+		"cd", "export", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "!",
+	}
+	// bashBuiltins are words that bash knows. sh may not know them.
+	bashBuiltins = []string{"source", "time", "[[", "declare", "shopt", "pushd", "popd"}
+)
+
 // forShell adds a hint to err if the command is a line for a shell, or the value of a
 // flag that was left out.
 func (a *app) forShell(err error, argv []string) error {
-	builtins := []string{"cd", "export", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "!"}
-	bash := []string{"source", "time", "[[", "declare", "shopt", "pushd", "popd"} // sh may not have them
 	e, ok := errors.AsType[*supervise.Error](err)
 	if !ok {
 		return err
 	}
-	line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
-	switch {
-	case e.Code == supervise.CodeCannotRun && len(argv) > 1 && argv[0] == ".": // --rw was left out, or it is the shell's
-		command := argv[1:]
-		if command[0] == "--" {
-			command = command[1:]
-		}
-		if len(command) > 0 && a.finds(command[0]) {
-			e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(command))
-		} else if strings.Contains(argv[1], "/") {
-			e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
-		}
-	case e.Code != supervise.CodeNotFound:
-	case argv[0] == "none" && a.args[max(len(a.args)-len(argv)-1, 0)] == "--net": // which takes no value
-		at, command := len(a.args)-len(argv)-1, argv[1:]
-		if len(command) > 0 && command[0] == "--" {
-			command = command[1:]
-		}
-		without := &app{args: slices.Delete(slices.Clone(a.args), at, at+1)}
-		if len(command) > 0 {
-			e.Hint = without.retyped(argv, []string{"--no-net"}, quoteArgs(command))
-		}
-	case slices.Contains(bash, argv[0]) && a.finds("bash"):
-		e.Hint = a.retyped(argv, nil, "bash -c "+shell.Quote(line))
-	case strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0]):
-		e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
+	hint := ""
+	switch e.Code {
+	case supervise.CodeCannotRun:
+		hint = a.hintForDot(argv)
+	case supervise.CodeNotFound:
+		hint = a.hintForWord(argv)
+	}
+	if hint != "" {
+		e.Hint = hint
 	}
 	return err
+}
+
+// hintForDot returns what to type if the command is ".", or "". Either --rw was left out before it,
+// or it is the word of a shell that reads a file.
+func (a *app) hintForDot(argv []string) string {
+	if argv[0] != "." || len(argv) < 2 {
+		return ""
+	}
+	command := withoutDashes(argv[1:])
+	switch {
+	case len(command) > 0 && a.finds(command[0]):
+		return a.retyped(argv, []string{"--rw", "."}, quoteArgs(command))
+	case strings.Contains(argv[1], "/"):
+		return a.retyped(argv, nil, "sh -c "+shellLine(argv))
+	}
+	return ""
+}
+
+// hintForWord returns what to type if the first word of the command is not a program, but a word
+// of a shell or a value after a flag that takes none, or "".
+func (a *app) hintForWord(argv []string) string {
+	before := max(len(a.args)-len(argv)-1, 0)
+	switch {
+	case argv[0] == "none" && a.args[before] == "--net":
+		command := withoutDashes(argv[1:])
+		if len(command) == 0 {
+			return ""
+		}
+		withoutNet := &app{args: slices.Delete(slices.Clone(a.args), before, before+1)}
+		return withoutNet.retyped(argv, []string{"--no-net"}, quoteArgs(command))
+	case slices.Contains(bashBuiltins, argv[0]) && a.finds("bash"):
+		return a.retyped(argv, nil, "bash -c "+shellLine(argv))
+	case strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(shBuiltins, argv[0]):
+		return a.retyped(argv, nil, "sh -c "+shellLine(argv))
+	}
+	return ""
+}
+
+// withoutDashes returns a command line without the "--" that it may begin with.
+func withoutDashes(argv []string) []string {
+	if len(argv) > 0 && argv[0] == "--" {
+		return argv[1:]
+	}
+	return argv
+}
+
+// shellLine returns a command line as one word for sh -c. Its first word is left as it is,
+// because it may be a whole line.
+func shellLine(argv []string) string {
+	return shell.Quote(strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:])))
 }
 
 // finds reports whether a word is a program.

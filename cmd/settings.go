@@ -35,7 +35,8 @@ func loadSettings(env []string) (settings, error) {
 	if err != nil || h.ConfigHome() == "" {
 		return nil, nil
 	}
-	s, wrong := settings{}, []error{errors.New("is not a regular file")}
+	s := settings{}
+	wrong := []error{errors.New("is not a regular file")}
 	if st.Mode().IsRegular() {
 		wrong = s.read(file)
 	}

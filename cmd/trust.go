@@ -27,9 +27,11 @@ func (o *checkFlags) trustProject(a *app) error {
 		return o.composeErr(err)
 	}
 	if len(all) == 0 {
-		return refusal(supervise.CodePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
+		return refusal(supervise.CodePolicy, "",
+			"there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
 	}
-	t, hash := &table{}, o.trust
+	t := &table{}
+	hash := o.trust
 	var reports []any
 	var hints []string
 	found := hash == trustShow
@@ -40,7 +42,8 @@ func (o *checkFlags) trustProject(a *app) error {
 			}
 			found = true
 		}
-		trusted, what := p.Trusted(), "trusted; it asks for"
+		trusted := p.Trusted()
+		what := "trusted; it asks for"
 		switch {
 		case len(p.Asks) == 0:
 			what = "only takes away, which needs no trust"
@@ -51,14 +54,25 @@ func (o *checkFlags) trustProject(a *app) error {
 		t.line("%s: %s", terminal.Printable(p.File), what)
 		var asks []any
 		for _, w := range p.Asks {
-			asks = append(asks, map[string]any{"key": w.Key, "value": w.Value, "line": w.Origin.Line, "column": w.Origin.Column})
+			asks = append(asks, map[string]any{
+				"key":    w.Key,
+				"value":  w.Value,
+				"line":   w.Origin.Line,
+				"column": w.Origin.Column,
+			})
 			t.row(fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column), w.Key, w.Value)
 		}
 		t.row("sha256", p.SHA256())
-		reports = append(reports, map[string]any{"path": p.File, "sha256": p.SHA256(), "trusted": trusted, "asks": asks})
+		reports = append(reports, map[string]any{
+			"path":    p.File,
+			"sha256":  p.SHA256(),
+			"trusted": trusted,
+			"asks":    asks,
+		})
 	}
 	if !found {
-		return refusal(codeUntrusted, o.trustCommand(), "no project policy here has that SHA-256; it may have changed since it was shown")
+		return refusal(codeUntrusted, o.trustCommand(),
+			"no project policy here has that SHA-256; it may have changed since it was shown")
 	}
 	err = a.show(reports, t)
 	a.say.hints(hints) // never for what was not shown

@@ -163,7 +163,8 @@ func (p *patient) giveUp() error {
 func writeAll(w io.Writer, b []byte) error {
 	for end := time.Now().Add(wordTime); ; time.Sleep(wordTime / 100) {
 		n, err := w.Write(b)
-		if b = b[n:]; !errors.Is(err, syscall.EAGAIN) || time.Now().After(end) {
+		b = b[n:]
+		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(end) {
 			return err
 		}
 	}

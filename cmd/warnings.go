@@ -21,10 +21,16 @@ import (
 // acceptor returns what decides whether a command may start although promises can't be
 // kept, as --fallback says. nil means no.
 func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
-	return map[string]func([]enforce.Gap) bool{
-		"warn":   func(gaps []enforce.Gap) bool { a.warnGaps(gaps); return true },
-		"prompt": askGaps,
-	}[o.fallback]
+	switch o.fallback {
+	case "warn":
+		return func(gaps []enforce.Gap) bool {
+			a.warnGaps(gaps)
+			return true
+		}
+	case "prompt":
+		return askGaps
+	}
+	return nil
 }
 
 // warning prints a warning of package sandbox. What this machine lacks gets one short
@@ -36,7 +42,8 @@ func (a *app) warning(w supervise.Warning) {
 		if g.Origin == (policy.Origin{}) {
 			lacks = append(lacks, g)
 		} else {
-			asked, hints = append(asked, g), append(hints, g.Hint)
+			asked = append(asked, g)
+			hints = append(hints, g.Hint)
 		}
 	}
 	if len(lacks) > 0 {
@@ -77,9 +84,11 @@ const mostGaps = 10
 // gapLines returns a line for each gap, up to mostGaps of a kind: the promise, the name
 // that --allow-gap takes, who asked, and why. hints has what to type for each line, or "".
 func gapLines(gaps []enforce.Gap) (lines, hints []string) {
-	said, more := make(map[string]int), 0
+	said := make(map[string]int)
+	more := 0
 	for _, g := range gaps {
-		if said[g.Name]++; said[g.Name] > mostGaps {
+		said[g.Name]++
+		if said[g.Name] > mostGaps {
 			more++
 			continue
 		}
@@ -92,7 +101,8 @@ func gapLines(gaps []enforce.Gap) (lines, hints []string) {
 		hints = append(hints, cmp.Or(g.Hint, "--allow-gap "+g.Name))
 	}
 	if more > 0 {
-		lines, hints = append(lines, fmt.Sprintf("%d more: zsbx check", more)), append(hints, "")
+		lines = append(lines, fmt.Sprintf("%d more: zsbx check", more))
+		hints = append(hints, "")
 	}
 	return lines, hints
 }
@@ -107,8 +117,11 @@ func (a *app) warnGaps(gaps []enforce.Gap) {
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
 	lines, _ := gapLines(gaps)
-	question := "zsbx: not enforced here: " + strings.Join(each(lines, terminal.Printable), "\nzsbx: not enforced here: ")
-	yes, _ := confirm(question + "\nzsbx: run the command anyway?")
+	question := ""
+	for _, line := range lines {
+		question += "zsbx: not enforced here: " + terminal.Printable(line) + "\n"
+	}
+	yes, _ := confirm(question + "zsbx: run the command anyway?")
 	return yes
 }
 
@@ -120,7 +133,8 @@ func confirm(question string) (bool, error) {
 
 // plan returns what would be enforced, and prints the warnings of run, except with --json.
 func (a *app) plan(c *compose.Composed, opts supervise.Options, argv []string) (*enforce.Plan, error) {
-	if opts.Warn = a.warning; a.say.json {
+	opts.Warn = a.warning
+	if a.say.json {
 		opts.Warn = func(supervise.Warning) {}
 	}
 	plan, err := supervise.Plan(c.Policy, opts)
@@ -158,7 +172,7 @@ func (a *app) tellOf(plan *enforce.Plan, res *supervise.Result, argv []string) {
 	}
 	a.tellHome(plan, res.Home)
 	if res.Failed {
-		a.tellOwn(plan, argv)
+		a.tellUnseen(plan, argv)
 	}
 }
 
@@ -175,7 +189,8 @@ func (a *app) told(c *supervise.Command) {
 // the command was started.
 func (a *app) tellChanges(changes []enforce.Change) {
 	if len(changes) > 0 {
-		a.say.warn("look at these files, which changed while the command ran and are denied to it or acted upon outside: %s", fewChanges(changes))
+		a.say.warn("look at these files, which changed while the command ran: "+
+			"they were denied to it, or other programs run or trust them: %s", fewChanges(changes))
 	}
 }
 
@@ -199,19 +214,21 @@ func (a *app) tellUntold(u *supervise.Untold) {
 		a.say.warn("what the command of session %s changed can't be told: %v", u.Session, u.Err)
 		return // zsbx reap removes it
 	}
-	why, command := "the zsbx of session "+u.Session+" was killed before it reported: ", "its command"
+	why := "the zsbx of session " + u.Session + " was killed before it reported: "
+	command := "its command"
 	switch {
 	case u.Unsaid:
 		why = "the zsbx of session " + u.Session + " could not write what it had to say: "
 	case u.Kept:
-		why, command = "", "the command of the kept session "+u.Session
+		why = ""
+		command = "the command of the kept session " + u.Session
 	}
 	if u.Err != nil {
 		a.say.warn("%swhat changed since %s was started can't be told: %v", why, command, u.Err)
 	}
 	if len(u.Changes) > 0 {
-		a.say.warn("%slook at these files, which changed since %s was started and are denied to it or acted upon outside: %s",
-			why, command, fewChanges(u.Changes))
+		a.say.warn("%slook at these files, which changed since %s was started: "+
+			"they were denied to it, or other programs run or trust them: %s", why, command, fewChanges(u.Changes))
 	}
 	if a.say.unsaid() {
 		return // the next one tells it
@@ -249,20 +266,20 @@ func (a *app) offer(r *policy.Resolved, hint learn.Hint) {
 	a.say.hints([]string{hint.Typed(r)})
 }
 
-// tellOwn warns about a file on the command line that a failed command did not see,
+// tellUnseen warns about a file on the command line that a failed command did not see,
 // because its directory was a private one. The command could only say "no such file", and
 // nothing was refused.
-func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
+func (a *app) tellUnseen(plan *enforce.Plan, argv []string) {
 	for _, arg := range append(shellWords(argv), argv[1:]...) {
 		if rest, ok := strings.CutPrefix(arg, "~/"); ok { // in the line of a shell
 			arg = path.Join(plan.Policy.Home, rest)
 		}
-		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
-		if own == filepath.Clean(arg) {
-			continue // the command saw that directory, if another one
+		private := plan.Mounts.PrivateIn(filepath.Clean(arg))
+		if private == filepath.Clean(arg) {
+			continue // the command saw a directory there, though another one
 		}
-		if _, err := os.Lstat(arg); err == nil && own != "" {
-			a.say.warn("the command had a %s of its own: %s was not in it", own, shell.Quote(arg))
+		if _, err := os.Lstat(arg); err == nil && private != "" {
+			a.say.warn("the command had a private %s: %s was not in it", private, shell.Quote(arg))
 			a.propose(plan, learn.NeedOf(plan.Policy, arg, policy.Read))
 			return
 		}
