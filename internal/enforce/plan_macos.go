@@ -72,7 +72,7 @@ func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
 	named, err := deny.Named(host, trees, globs)
 	for _, m := range named {
 		if p.Policy.Allowed(m.Path, policy.Read).Deny != nil {
-			p.Seatbelt.Held = append(p.Seatbelt.Held, m.Path)
+			p.Seatbelt.Matched = append(p.Seatbelt.Matched, m.Path)
 		} else { // a link's target, or a directory that may contain denied files
 			d := policy.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
 			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)

@@ -22,7 +22,8 @@ func (q *Request) home(mp *Plan) string {
 	}
 	home, why := PrivateHome(r, q.Host)
 	stays := func(t *policy.Path) bool {
-		return t.Path != home && policy.Within(t.Path, home) && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
+		inside := t.Path != home && policy.Within(t.Path, home)
+		return inside && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
 	}
 	why = cmp.Or(why, q.taken(home, stays))
 	if why != "" {

@@ -70,11 +70,11 @@ func (t Table) Aliases(p string) []string {
 	if on < 0 {
 		return nil
 	}
-	own := t.Mounts[on]
-	inFS := path.Join(own.Root, strings.TrimPrefix(p, own.Point))
+	mount := t.Mounts[on]
+	inFS := path.Join(mount.Root, strings.TrimPrefix(p, mount.Point))
 	var out []string
 	for i, m := range t.Mounts {
-		if i == on || m.Dev != own.Dev || !policy.Within(inFS, m.Root) {
+		if i == on || m.Dev != mount.Dev || !policy.Within(inFS, m.Root) {
 			continue
 		}
 		q := path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
@@ -85,20 +85,27 @@ func (t Table) Aliases(p string) []string {
 	return out
 }
 
-// Same returns the Aliases that lead to the same file. Another mount may cover one. The error
-// says that there may be more.
+// Same returns the Aliases that lead to the same file; another mount may cover some of them. The
+// error says that there may be more.
 func (t Table) Same(host *policy.Host, p string) (out []string, unseen error) {
 	unseen = t.Unread
 	for _, q := range t.Aliases(p) {
 		here := host.Look(p)
 		there := host.Look(q)
-		switch {
-		case here.Presence == policy.Absent, there.Presence == policy.Absent:
-		case here.Presence == policy.Unknown:
+		if here.Presence == policy.Absent || there.Presence == policy.Absent {
+			continue
+		}
+		if here.Presence == policy.Unknown {
 			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(here.Err))
-		case there.Presence == policy.Unknown && host.MayReach(q):
-			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(there.Err))
-		case there.Presence == policy.Present && here.Stat.ID == there.Stat.ID:
+			continue
+		}
+		if there.Presence == policy.Unknown {
+			if host.MayReach(q) {
+				unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(there.Err))
+			}
+			continue
+		}
+		if here.Stat.ID == there.Stat.ID {
 			out = append(out, q)
 		}
 	}

@@ -116,7 +116,7 @@ type Result struct {
 	IPC      string  // why System V IPC and /dev/shm are shared, or ""
 	Home     string  // why there is no private home although the policy asks for it, or ""
 	Pids     string  // why there are no private process ids although the policy asks for them, or ""
-	Tmp      string  // what /tmp and /var/tmp are for the command; "" if it has no private temporary directory
+	Tmp      string  // what /tmp and /var/tmp are for the command; "" without a private temporary directory
 }
 
 // New decides whether there is a namespace and what it does.
@@ -128,7 +128,8 @@ func New(q Request) Result {
 		why := NoNamespace(q.None)
 		return Result{None: why, Home: why, Pids: why, Tmp: q.tmp(nil)}
 	case len(why) == 0:
-		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.tmp(nil)}
+		const none = "accepted, and nothing else needs a mount namespace"
+		return Result{None: none, Home: q.NoHome, Pids: q.NoPids, Tmp: q.tmp(nil)}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
@@ -150,6 +151,7 @@ func New(q Request) Result {
 	return out
 }
 
+// NoNamespace says that there is no mount namespace, and why.
 func NoNamespace(why string) string { return "no mount namespace: " + why }
 
 // hidden returns the masks for Hide.
@@ -163,9 +165,9 @@ func (q *Request) hidden() (out []Mount) {
 	return out
 }
 
-// Reasons returns what the namespace is for. It is empty only if the caller accepts the gaps by
-// name. Callers may want that since in a user namespace the files of others seem to belong to
-// nobody, and some programs check owners. outside is false if / is a writable tree.
+// Reasons returns what the namespace is for. There are none only if the caller accepts the gaps
+// by name. Callers may want that, since some programs check owners, and in a user namespace the
+// files of others seem to belong to nobody. outside is false if / is a writable tree.
 func (q *Request) Reasons(outside bool) []string {
 	masks := func(m Mount) bool { return m.Kind == Mask }
 	var why []string
@@ -177,7 +179,7 @@ func (q *Request) Reasons(outside bool) []string {
 		{slices.ContainsFunc(q.Mounts, func(m Mount) bool { return !masks(m) }), "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
-		{q.Policy.Private.Home.Is() && q.NoHome == "", "a home directory of its own"},
+		{q.Policy.Private.Home.Is() && q.NoHome == "", "a private home directory"},
 		{q.Policy.Private.Pids.Is() && q.NoPids == "", "other processes"},
 		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
 	} {
@@ -200,10 +202,10 @@ func (mp *Plan) String() string {
 	}
 	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
 	if mp.IPC {
-		detail += "; its own System V IPC"
+		detail += "; private System V IPC"
 	}
 	for _, d := range mp.Private {
-		detail += "; " + d.Path + " of its own"
+		detail += "; a private " + d.Path
 	}
 	if mp.Writable != nil {
 		detail += fmt.Sprintf("; read-only except for %d paths", len(mp.Writable))

@@ -90,7 +90,7 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 		return
 	}
 	at := q.Policy.Paths[i].Path
-	own := func(t *policy.Path) bool {
+	harmless := func(t *policy.Path) bool {
 		within := policy.Within(t.Path, at)
 		return within && ofBaseline(t) || !within && t.Access&policy.Write == 0
 	}
@@ -100,7 +100,7 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 			access |= t.Access
 		}
 	}
-	if access == 0 || policy.Within(q.Policy.Dir, at) || q.taken(at, own) != "" {
+	if access == 0 || policy.Within(q.Policy.Dir, at) || q.taken(at, harmless) != "" {
 		return
 	}
 	d.Path = at
@@ -110,13 +110,13 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
 
-// taken returns a rule for a directory, for something in it or for something around it, unless
-// own says that the directory can be private despite the rule. It returns "" if there is none.
-func (q *Request) taken(dir string, own func(*policy.Path) bool) string {
+// taken returns a rule for a directory, for something in it or for something around it that keeps
+// the directory from being private, or "". It leaves out the rules that harmless says do not.
+func (q *Request) taken(dir string, harmless func(*policy.Path) bool) string {
 	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
 		for i := range paths {
 			t := &paths[i]
-			if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !own(t) {
+			if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !harmless(t) {
 				return fmt.Sprintf("%s is allowed (%s)", t.Path, t.Rule.Origin)
 			}
 		}
@@ -126,7 +126,9 @@ func (q *Request) taken(dir string, own func(*policy.Path) bool) string {
 
 // baselineDir returns the index of the baseline's rule for a directory, or -1.
 func baselineDir(r *policy.Resolved, dir string) int {
-	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(&t) && t.Mode.IsDir() })
+	return slices.IndexFunc(r.Paths, func(t policy.Path) bool {
+		return t.Rule.Path == dir && ofBaseline(&t) && t.Mode.IsDir()
+	})
 }
 
 func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
@@ -151,7 +153,8 @@ func (q *Request) pids(mp *Plan) string {
 		}
 	}
 	mp.Pids = true
-	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: Proc, Rights: landlock.Rights(access, procDir, fs.ModeDir, q.Handled)})
+	rights := landlock.Rights(access, procDir, fs.ModeDir, q.Handled)
+	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: Proc, Rights: rights})
 	return ""
 }
 
@@ -159,38 +162,45 @@ func (q *Request) pids(mp *Plan) string {
 // description of the result. The temporary directory keeps its name, on disk. A directory stays
 // shared if a rule names something else in it, or if there is no namespace.
 func (q *Request) tmp(mp *Plan) string {
-	r := q.Policy
-	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == r.TempDir && t.Mode.IsDir() })
+	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == q.Policy.TempDir && t.Mode.IsDir() })
 	if i < 0 || q.Host == nil {
 		return ""
 	}
-	stays := func(t *policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 }
 	var said []string
 	for _, name := range tmpDirs() {
 		dir, st, err := q.Host.RealPath(name)
-		why := ""
-		switch {
-		case err != nil || !st.Mode.IsDir() || mp.PrivateIn(dir) == dir:
+		if err != nil || !st.Mode.IsDir() || mp.PrivateIn(dir) == dir {
 			continue
-		case mp == nil:
-			why = "no mount namespace"
-		case slices.ContainsFunc(r.Deny, func(d policy.DenyPath) bool { return d.Covers(dir) }):
-			why = "it is denied"
-		case slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return policy.Within(d.Path, dir) || policy.Within(dir, d.Path) }):
-			why = "it overlaps another private directory"
-		case policy.Within(r.Dir, dir):
-			why = "the working directory is there"
-		default:
-			why = q.taken(dir, stays)
 		}
-		if why != "" {
+		if why := q.sharedTmp(mp, dir); why != "" {
 			said = append(said, name+" as outside, closed except for what is allowed: "+why)
 			continue
 		}
-		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}
+		rights := landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)
+		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: rights}
 		q.keep(&d)
 		mp.Private = append(mp.Private, d)
-		said = append(said, fmt.Sprintf("%s of the command's own, in memory, at most %d %% of it", dir, tmpShare))
+		said = append(said, fmt.Sprintf("a private %s, in memory, at most %d %% of it", dir, tmpShare))
 	}
 	return strings.Join(said, "; ")
+}
+
+// sharedTmp returns why a directory for temporary files can't be private, or "".
+func (q *Request) sharedTmp(mp *Plan, dir string) string {
+	if mp == nil {
+		return "no mount namespace"
+	}
+	r := q.Policy
+	if slices.ContainsFunc(r.Deny, func(d policy.DenyPath) bool { return d.Covers(dir) }) {
+		return "it is denied"
+	}
+	if slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
+		return policy.Within(d.Path, dir) || policy.Within(dir, d.Path)
+	}) {
+		return "it overlaps another private directory"
+	}
+	if policy.Within(r.Dir, dir) {
+		return "the working directory is there"
+	}
+	return q.taken(dir, func(t *policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 })
 }

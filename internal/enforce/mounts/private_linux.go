@@ -51,9 +51,11 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	case tmpfs:
 		var outside unix.Statfs_t
 		_ = unix.Statfs(d.Path, &outside) // the new one is noexec if the old one is
-		l.fileSystem(tmpfs, m, unix.MS_NODEV|int(outside.Flags)&unix.ST_NOEXEC, tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
+		options := tmpfsShared + ",size=" + strconv.Itoa(d.Size) + "%"
+		l.fileSystem(tmpfs, m, unix.MS_NODEV|int(outside.Flags)&unix.ST_NOEXEC, options)
 	default:
-		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier attempt to start may have made it
+		// An earlier attempt to start may have made it.
+		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700))
 		from := l.open(d.From)
 		tree := l.clone(from, false)
 		l.close(from)
@@ -91,7 +93,8 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 			l.call(doing, unix.SYS_MKNODAT, fd, below, unix.S_IFREG|0o600, 0)
 		}
 	}
-	l.mayFail(first) // some exist, for example from an earlier attempt; if one is missing, the next steps fail
+	// Some exist, for example from an earlier attempt. If one is missing, the next steps fail.
+	l.mayFail(first)
 	for i, b := range d.Back {
 		l.attach(trees[i], l.open(b.Path), b.Path)
 	}
@@ -125,7 +128,10 @@ func (mp *Plan) Terminal(files []*os.File) *Terminal {
 			continue
 		}
 		t := &Terminal{dir: mp.Private[i].Path, number: int(unix.Minor(st.Rdev))}
-		if t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
+		if t.number > maxTerminal || unix.Lstat(t.path(), &named) != nil {
+			continue
+		}
+		if named.Dev == st.Dev && named.Ino == st.Ino {
 			return t
 		}
 	}
@@ -138,9 +144,9 @@ func IsPseudoTerminal(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 136
 }
 
-// hold clones a terminal's mount before its directory is covered. hold and name may fail: then
-// only ttyname(3) finds no name.
-func (l *stepList) hold(t *Terminal) {
+// keepTerminal clones a terminal's mount before its directory is covered. If this or nameTerminal
+// fails, only ttyname(3) finds no name.
+func (l *stepList) keepTerminal(t *Terminal) {
 	if t == nil {
 		return
 	}
@@ -151,17 +157,19 @@ func (l *stepList) hold(t *Terminal) {
 	l.mayFail(first)
 }
 
-// name makes a terminal appear under its number in the new /dev/pts, where ttyname(3) and
-// variables such as SSH_TTY expect it. The only way to make a file there to mount it on is to
-// open new pseudo-terminals until one gets that number. The keeper keeps that one open.
-func (l *stepList) name(t *Terminal) {
+// nameTerminal makes a terminal appear under its number in the new /dev/pts, where ttyname(3) and
+// variables such as SSH_TTY expect it. The mount needs a file there, and only opening new
+// pseudo-terminals makes files. They are opened until one gets that number, and the keeper keeps
+// that one open.
+func (l *stepList) nameTerminal(t *Terminal) {
 	if t == nil {
 		return
 	}
 	first := result(len(l.steps))
 	var masters []result
+	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	for range t.number + 1 {
-		masters = append(masters, l.call("opening ptmx", unix.SYS_OPENAT, atCWD, t.dir+"/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC))
+		masters = append(masters, l.call("opening ptmx", unix.SYS_OPENAT, atCWD, t.dir+"/ptmx", flags))
 	}
 	l.steps[masters[t.number]].Hold = true
 	for _, m := range masters[:t.number] {
@@ -171,7 +179,7 @@ func (l *stepList) name(t *Terminal) {
 	l.mayFail(first)
 }
 
-// mayFail allows the steps from a place on to fail.
+// mayFail allows the steps from one on to fail.
 func (l *stepList) mayFail(from result) {
 	for i := range l.steps[from:] {
 		l.steps[int(from)+i].MayFail = true

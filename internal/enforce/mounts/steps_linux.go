@@ -39,7 +39,7 @@ type stepList struct {
 	steps []fork.Step
 }
 
-// call adds a step and returns its place. In args, numbers and pointers are used as they are. A
+// call adds a step and returns its index. In args, numbers and pointers are used as they are. A
 // result stands for what that step returned.
 func (l *stepList) call(name string, nr uintptr, args ...any) result {
 	s := fork.Step{Name: name, Nr: nr}
@@ -65,7 +65,7 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 	return result(len(l.steps) - 1)
 }
 
-// result is the place of a step in the list, for use as an argument.
+// result is the index of a step in the list, for use as an argument.
 type result int
 
 func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) result {
@@ -76,13 +76,13 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 
 // Steps adds the system calls that make the namespace for uid and gid and move the calling
 // process into it. They also add rules for private directories to the ruleset.
-func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
+func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, terminal *Terminal) []fork.Step {
 	l := &stepList{mem: m, steps: slices.Grow(steps, 96)} // about 70 by default
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
 	}
-	l.hold(own)
+	l.keepTerminal(terminal)
 	var clones []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
@@ -110,7 +110,7 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, 
 	for _, d := range mp.Private {
 		l.private(d, ruleset)
 	}
-	l.name(own)
+	l.nameTerminal(terminal)
 	return l.steps
 }
 
@@ -138,7 +138,8 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 	// The files below belong to root while the process is not dumpable (proc_pid(5)). The
 	// keeper and execve(2) set this again later.
 	l.tagged(TagSetup, "prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
-	flags := (unix.CLONE_NEWUSER | unix.CLONE_NEWNS) &^ mp.Clone() // these flags of clone(2) already made the user namespace
+	// The flags of clone(2) may have made the user namespace already.
+	flags := (unix.CLONE_NEWUSER | unix.CLONE_NEWNS) &^ mp.Clone()
 	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, flags)
 	for _, f := range []struct{ name, text string }{
 		{"/proc/self/setgroups", "deny"},
@@ -195,8 +196,9 @@ func (l *stepList) setAttr(dir any, path string, flags int, attr uint64) {
 func (l *stepList) copies(path string, files []copied) {
 	l.fileSystem(tmpfs, Mount{Path: path}, unix.MS_NOEXEC|unix.MS_NODEV, tmpfsCopies)
 	dir := l.open(path)
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC
 	for _, f := range files {
-		fd := l.tagged(TagSetup, "copying "+f.Name, unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+		fd := l.tagged(TagSetup, "copying "+f.Name, unix.SYS_OPENAT, dir, f.Name, flags, 0o644)
 		l.tagged(TagSetup, "copying "+f.Name, unix.SYS_WRITE, fd, f.Text, len(f.Text))
 		l.close(fd)
 	}
@@ -205,12 +207,13 @@ func (l *stepList) copies(path string, files []copied) {
 }
 
 // fileSystem mounts a new file system on a directory. mount(2) takes no descriptor, so the
-// process enters the directory first. It returns the place of mount(2).
+// process enters the directory first. It returns the step of mount(2).
 func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) result {
 	fd := l.open(m.Path)
 	l.check(fd, m.ID, m.Path)
 	l.tagged(TagOpen, m.Path, unix.SYS_FCHDIR, fd)
-	mounted := l.tagged(TagCover, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
+	mounted := l.tagged(TagCover, "mount(2) of a "+kind, unix.SYS_MOUNT,
+		"none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
 	return mounted
 }
@@ -225,7 +228,10 @@ func (l *stepList) check(fd result, id policy.FileID, path string) {
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})
 	at := l.tagged(TagCheck, path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
-	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{id.Dev, id.Ino}})
+	l.steps[at].Same = fork.Put(l.mem, fork.Same{
+		Got:  (*[2]uint64)(unsafe.Pointer(st)),
+		Want: [2]uint64{id.Dev, id.Ino},
+	})
 }
 
 // mount makes one of the plan's mounts. firstDir is a directory that is already masked; its

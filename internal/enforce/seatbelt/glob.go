@@ -105,7 +105,9 @@ func classRegex(ranges []rune) (string, error) {
 		ranges = ranges[1:]
 	}
 	for ; len(ranges) > 0; ranges = ranges[len(`\a-\z`):] {
-		switch lo, hi := ranges[1], ranges[4]; {
+		lo := ranges[1]
+		hi := ranges[4]
+		switch {
 		case alphanumeric(lo, hi):
 			fmt.Fprintf(&class, "%c-%c", lo, hi)
 		case lo == '-' && hi == '-':

@@ -20,7 +20,7 @@ var base string
 type Options struct {
 	// Session is the session's UUID in lower case. The profile has it as a fingerprint, by
 	// which processes under the profile can be recognized. "" leaves the fingerprint out, for a
-	// profile that is only read. Plan.Confine then makes one up to test the profile with.
+	// profile that is only read. Plan.Confine invents a session for it, to test the profile.
 	Session string
 
 	// Terminal is the command's terminal, such as "/dev/ttys003", or "". No other terminal
@@ -34,9 +34,9 @@ type Options struct {
 	// Unmade are those of Protect that do not exist. They can't be made, in any spelling.
 	Unmade []string
 
-	// Held are paths that match the policy's globs. The directories above them can't be moved,
-	// or the globs would no longer match.
-	Held []string
+	// Matched are paths that match the policy's globs. The directories above them can't be
+	// moved, or the globs would no longer match.
+	Matched []string
 
 	// Deny are denials in addition to the policy's.
 	Deny []policy.DenyPath
@@ -76,7 +76,8 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	if o.Log && o.Session != "" {
 		w.message = `(with message "` + Tag(o.Session) + `")`
 		xpc := `(xpc-service-name-prefix "")`
-		w.b.WriteString(strings.NewReplacer("(deny default)", "(deny default "+w.message+")", xpc, xpc+" "+w.message).Replace(base))
+		tagged := strings.NewReplacer("(deny default)", "(deny default "+w.message+")", xpc, xpc+" "+w.message)
+		w.b.WriteString(tagged.Replace(base))
 	} else {
 		w.b.WriteString(base)
 	}
@@ -100,14 +101,16 @@ func Tag(session string) string { return "zsbx-" + session }
 
 // check refuses invalid options, which would go into the profile unquoted.
 func (o Options) check(r *policy.Resolved) error {
-	switch {
-	case r == nil:
+	if r == nil {
 		return errors.New("writing a seatbelt profile: no policy")
-	case r.OS != "macos":
+	}
+	if r.OS != "macos" {
 		return fmt.Errorf("writing a seatbelt profile: the policy was resolved for %q", r.OS)
-	case o.Session != "" && !fingerprint.Valid(o.Session):
+	}
+	if o.Session != "" && !fingerprint.Valid(o.Session) {
 		return fmt.Errorf("writing a seatbelt profile: session %q is not a UUID in lower case", o.Session)
-	case o.Terminal != "" && !IsTerminal(o.Terminal):
+	}
+	if o.Terminal != "" && !IsTerminal(o.Terminal) {
 		return fmt.Errorf("writing a seatbelt profile: terminal %q is not a /dev/ttysNNN", o.Terminal)
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// own returns the origin of rules that no policy asked for.
-func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + what} }
+// byZsbx returns the origin of rules that no policy asked for.
+func byZsbx(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + what} }
 
 // lookups makes allowed paths reachable. Programs give up if they can't stat the directories
 // above a file, and following a symbolic link needs the right to read its metadata.
@@ -26,8 +26,8 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 			}
 		}
 	}
-	dir := w.optionalPath(r.Dir, own("working directory"))
-	add(own("working directory"), append(ancestors(dir), dir)...)
+	dir := w.optionalPath(r.Dir, byZsbx("working directory"))
+	add(byZsbx("working directory"), append(ancestors(dir), dir)...)
 	for _, p := range append(r.Paths[:len(r.Paths):len(r.Paths)], r.Net.Unix...) {
 		from := p.Rule.Origin
 		add(from, ancestors(w.path(p.Path, from))...)
@@ -40,7 +40,7 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	for _, p := range slices.Sorted(maps.Keys(seen)) {
 		w.allow([]string{"file-read-metadata"}, seen[p].String(), w.filter("literal", p, seen[p]))
 	}
-	if from := own("getcwd(3) opens it"); dir != "" {
+	if from := byZsbx("getcwd(3) opens it"); dir != "" {
 		w.allow([]string{"file-read-data"}, from.Source, w.filter("literal", dir, from))
 	}
 }
@@ -68,12 +68,12 @@ func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 func (w *sbpl) paths(r *policy.Resolved) {
 	w.section("files: what the policy allows")
 	for _, p := range r.Paths {
-		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), w.place(p))
+		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), w.tree(p))
 	}
 }
 
-// place returns the filter for a path: a directory with all that is in it, or one file.
-func (w *sbpl) place(p policy.Path) string {
+// tree returns the filter for a path: a directory with all that is in it, or one file.
+func (w *sbpl) tree(p policy.Path) string {
 	name := "literal"
 	if p.Mode.IsDir() {
 		name = "subpath"
@@ -112,8 +112,9 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 // AccessOps returns all operations on a path that a policy can allow. A denial names all of
 // them, wildcards and leaves: see Profile.
 func AccessOps() []string {
-	return slices.Concat(fingerprint.ReadOps(), fingerprint.WriteOps(),
-		[]string{"process-exec*", "process-exec", "file-map-executable", "file-clone", "file-ioctl", "network-outbound"})
+	return slices.Concat(fingerprint.ReadOps(), fingerprint.WriteOps(), []string{
+		"process-exec*", "process-exec", "file-map-executable", "file-clone", "file-ioctl", "network-outbound",
+	})
 }
 
 // origin returns the comment of a rule: who wrote it and how.
@@ -133,8 +134,8 @@ func (w *sbpl) denials(r *policy.Resolved, o Options) {
 	for _, d := range slices.Concat(r.Deny, o.Deny) {
 		w.denyPath(AccessOps(), d)
 	}
-	for _, p := range o.Held {
-		w.pinAncestors(w.path(p, own("denied")), p)
+	for _, p := range o.Matched {
+		w.pinAncestors(w.path(p, byZsbx("denied")), p)
 	}
 }
 
@@ -177,7 +178,7 @@ func (w *sbpl) keepWhole(ops []string, p, why string, more ...string) {
 	for _, a := range ancestors(p) {
 		if a != "/" && !w.whole[a] {
 			w.whole[a] = true
-			more = append(more, w.filter("literal", a, own("above a denied path")))
+			more = append(more, w.filter("literal", a, byZsbx("above a denied path")))
 		}
 	}
 	if len(more) > 0 {
@@ -193,7 +194,7 @@ func (w *sbpl) pinAncestors(p, why string) {
 			continue
 		}
 		w.pinned[a] = true
-		w.deny([]string{"file-write-unlink"}, "above "+why, w.filter("literal", a, own("above a denied path")))
+		w.deny([]string{"file-write-unlink"}, "above "+why, w.filter("literal", a, byZsbx("above a denied path")))
 	}
 }
 

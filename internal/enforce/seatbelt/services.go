@@ -63,7 +63,7 @@ func tcpFilter(side string, port uint16) string {
 // only tracked.
 func (w *sbpl) escapes(r *policy.Resolved) {
 	w.section("nothing may act outside on the command's behalf")
-	from := own("home directory")
+	from := byZsbx("home directory")
 	rules, err := fingerprint.Escapes(w.optionalPath(r.Home, from), w.optionalPath(r.RealHome, from))
 	if err != nil {
 		w.fail(r.Home, from, err)
@@ -94,11 +94,11 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
 	w.deny([]string{"network-outbound"}, "zsbx: launchd's sockets",
 		`(regex "^/private/(tmp|var/run)/com\\.apple\\.launchd\\.[^/]+/Listeners$")`)
-	if from := own("temporary directory"); r.TempDir != "" {
+	if from := byZsbx("temporary directory"); r.TempDir != "" {
 		w.allow([]string{"network-outbound"}, from.String(), w.filter("subpath", w.path(r.TempDir, from), from))
 	}
 	for _, p := range r.Net.Unix {
-		w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path), w.place(p))
+		w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path), w.tree(p))
 	}
 }
 
@@ -107,7 +107,7 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 func (w *sbpl) protected(o Options) {
 	w.ownPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
 	for _, p := range o.Unmade {
-		from := own("protected")
+		from := byZsbx("protected")
 		w.deny(fingerprint.WriteOps(), origin(from, p), w.filter("regex", fingerprint.Fold(w.path(p, from)), from))
 	}
 	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
@@ -147,7 +147,7 @@ func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
 	}
 	w.section(section)
 	for _, p := range paths {
-		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Named{Value: p, Origin: own(why)}})
+		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Named{Value: p, Origin: byZsbx(why)}})
 	}
 }
 
