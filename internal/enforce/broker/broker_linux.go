@@ -38,9 +38,9 @@ type Broker struct {
 	// leaves the call to the broker and returns a function that the broker calls if it refuses.
 	Watch func(c *Call) (refused func(unix.Errno))
 
-	self    identity // of this process's threads
-	session session  // the processes that may be signalled
-	sockets sessionSockets
+	identity identity // of this process's threads
+	session  session  // the processes that may be signalled
+	sockets  sessionSockets
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
@@ -85,8 +85,13 @@ var (
 // New returns the broker for a command that will be started, and the steps that install its
 // filter.
 func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	m := &Broker{policy: allowed, over: make(chan struct{}), retrying: make(chan struct{}, maxRetrying),
-		askers: map[[2]uint32]int{}, waiting: map[*wait]bool{}}
+	m := &Broker{
+		policy:   allowed,
+		over:     make(chan struct{}),
+		retrying: make(chan struct{}, maxRetrying),
+		askers:   map[[2]uint32]int{},
+		waiting:  map[*wait]bool{},
+	}
 	err := m.pin()
 	if err == nil {
 		m.hand, err = newHandover()
@@ -97,8 +102,9 @@ func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []
 	return m, m.hand.steps(mem, filter), nil
 }
 
-// pin keeps the inodes of allowed sockets. Otherwise one that is removed could leave its number
-// to a socket of another program. What has changed since is taken out of the policy.
+// pin keeps the inodes of allowed sockets. Otherwise a socket of another program could get the
+// number of one that is removed. A path that leads to another inode by now is not allowed any
+// more.
 func (m *Broker) pin() error {
 	if len(m.policy.Net.Unix) == 0 {
 		return nil
@@ -141,7 +147,10 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 	})
 	c.Cleanup = append(c.Cleanup, forked)
 	// The keeper closes its copy, since only this process receives the queue.
-	c.Before = append(c.Before, fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(m.hand.parent)}})
+	c.Before = append(c.Before, fork.Step{
+		Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE,
+		Args: [6]uintptr{uintptr(m.hand.parent)},
+	})
 }
 
 // Queue receives the queue of a command that was started and returns its descriptor. While that
@@ -205,7 +214,7 @@ func (m *Broker) serve() {
 	if st, err := (caller{unix.Gettid()}).status(); err != nil {
 		m.finish(fmt.Errorf("this process's own credentials: %w", err))
 	} else {
-		m.self = st.identity
+		m.identity = st.identity
 	}
 	m.mu.Lock()
 	top := m.session.top
@@ -272,8 +281,8 @@ func (m *Broker) leadOn() bool {
 	return on
 }
 
-// relieve lets another goroutine lead at once, and says that the one that answers this call
-// blocks no more.
+// relieve lets another goroutine lead at once. The goroutine that answers this call does not
+// count as blocking any more.
 func (c *Call) relieve() {
 	m := c.broker
 	c.waits = true
@@ -310,7 +319,7 @@ func (m *Broker) next(c *Call) bool {
 		}
 		if got {
 			c.from = caller{int(c.pid)}
-			c.held = c.held[:0]
+			c.descriptors = c.descriptors[:0]
 			return true
 		}
 		if m.queue.over() {

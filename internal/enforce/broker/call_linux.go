@@ -15,12 +15,13 @@ type Call struct {
 	notification
 	broker *Broker
 	from   caller
-	held   []int // descriptors to close after the answer
 	relief *time.Timer
 	waits  bool      // another goroutine leads, and this one does not block
 	text   [512]byte // most paths are short
 
-	Notes any // the watcher's own; they are kept from call to call
+	descriptors []int // to close after the answer
+
+	Notes any // for the watcher, kept from call to call
 }
 
 type answer struct {
@@ -59,11 +60,11 @@ func (c *Call) answer() {
 	m.busy.Add(-1)
 }
 
-// close closes what the call holds. If the command has set SO_LINGER and has closed its own
+// close closes the call's descriptors. If the command has set SO_LINGER and has closed its own
 // copy of a socket, close(2) waits until all that was sent has arrived, for nobody. A signal
 // ends that. It does not end the transfer.
 func (c *Call) close() {
-	if len(c.held) == 0 {
+	if len(c.descriptors) == 0 {
 		return
 	}
 	runtime.LockOSThread()
@@ -80,7 +81,7 @@ func (c *Call) close() {
 			}
 		}
 	})
-	for _, fd := range c.held {
+	for _, fd := range c.descriptors {
 		unix.Close(fd)
 	}
 	close(closed)
@@ -95,16 +96,17 @@ func (c *Call) respond(a answer) {
 
 // decide decides one call. Several goroutines may do so at the same time.
 func (m *Broker) decide(c *Call) answer {
-	switch {
-	case c.pid == 0:
+	if c.pid == 0 {
 		return refused(unix.EACCES)
-	case c.nr == unix.SYS_CONNECT:
+	}
+	switch c.nr {
+	case unix.SYS_CONNECT:
 		return m.connect(c)
-	case c.nr == unix.SYS_SOCKET:
+	case unix.SYS_SOCKET:
 		return m.udp(c)
-	case c.nr == unix.SYS_SOCKETPAIR:
+	case unix.SYS_SOCKETPAIR:
 		return m.pair(c)
-	case c.nr == unix.SYS_LISTEN:
+	case unix.SYS_LISTEN:
 		return m.listen(c)
 	}
 	return m.signal(c)
@@ -115,7 +117,7 @@ func (c *Call) Tid() int        { return c.from.tid }
 func (c *Call) Nr() int32       { return c.nr }
 func (c *Call) Args() [6]uint64 { return c.args }
 
-// Crowded reports whether the one who looks at the call must not block.
+// Crowded reports whether the watcher must not block.
 func (c *Call) Crowded() bool { return c.broker.crowded() }
 
 // Continue lets the kernel make the call as if it had not been stopped. Refuse makes it fail.

@@ -11,8 +11,9 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// caller is the thread that made a call that the filter hands over. What was looked up by its number may be about
-// a later thread with the same number, unless queue.valid returns true afterwards.
+// caller is the thread that made a call that the filter hands over. What was looked up by the
+// thread's number may be about a later thread with that number, unless queue.valid returns true
+// afterwards.
 type caller struct{ tid int }
 
 // socket is a copy of a socket descriptor of the command. It stays the same socket whatever the
@@ -29,13 +30,13 @@ func (c *Call) socket() (socket, unix.Errno) {
 	if errno != 0 {
 		return socket{}, errno
 	}
-	c.held = append(c.held, fd)
+	c.descriptors = append(c.descriptors, fd)
 	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	return socket{fd, domain}, asErrno(err)
 }
 
 // descriptor copies a descriptor of the caller. Before Linux 6.9 there is no PIDFD_THREAD, and
-// it copies from the process's first thread. A thread with a descriptor table of its own can
+// the copy is one of the process's first thread. A thread that does not share its descriptors can
 // only fool itself by that, since the broker checks and connects the very copy that it fetched.
 // The error is EBADF or EACCES.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
@@ -80,7 +81,7 @@ func (c *Call) memory() (fd int, _ unix.Errno) {
 	if err != nil {
 		return -1, unix.EACCES
 	}
-	c.held = append(c.held, fd)
+	c.descriptors = append(c.descriptors, fd)
 	return fd, 0
 }
 
@@ -126,8 +127,14 @@ func parseStatus(fields map[string][]string) (s status, ok bool) {
 		}
 		return bits
 	}
-	s = status{process: number("Tgid", 0), uid: number("Uid", 0), suid: number("Uid", 2),
-		pending: set("SigPnd") | set("ShdPnd"), blocked: set("SigBlk"), ignored: set("SigIgn")}
+	s = status{
+		process: number("Tgid", 0),
+		uid:     number("Uid", 0),
+		suid:    number("Uid", 2),
+		pending: set("SigPnd") | set("ShdPnd"),
+		blocked: set("SigBlk"),
+		ignored: set("SigIgn"),
+	}
 	who := &s.identity
 	who.uid = number("Uid", 1)
 	who.fsuid = number("Uid", 3)
@@ -149,7 +156,10 @@ func (c caller) signalled() bool {
 // maySignal is the kernel's rule in kill(2), except for SIGCONT within one terminal session.
 func (s *status) maySignal(to *status) bool {
 	who := s.identity.uid
-	return s.identity.capabilities&(1<<unix.CAP_KILL) != 0 || who == to.suid || who == to.uid || s.uid == to.suid || s.uid == to.uid
+	if s.identity.capabilities&(1<<unix.CAP_KILL) != 0 {
+		return true
+	}
+	return who == to.suid || who == to.uid || s.uid == to.suid || s.uid == to.uid
 }
 
 // identity is what the kernel checks of a thread, and what the peer of a connection can learn
@@ -161,15 +171,15 @@ type identity struct {
 	capabilities uint64 // effective
 }
 
-// as runs f with the caller's user, groups and capabilities. They decide which peers it may
-// connect to and what those see of it, and zsbx never lends its own. Capabilities outside the
-// policy are dropped in any case. Without privileges there is nothing to change, since the
-// command can't have become another user. f must only make system calls.
+// as runs f with the caller's user, groups and capabilities. They decide which peers the caller
+// may connect to and what the peers see, so zsbx never lends the caller its identity.
+// Capabilities outside the policy are dropped in any case. Without privileges the identity is the
+// same, since the command can't have become another user. f must only make system calls.
 //
 // It first checks that the caller still waits: see valid.
 func (m *Broker) as(c *Call, f func() answer) answer {
 	var who identity
-	privileged := m.self.uid == 0 || m.self.capabilities != 0
+	privileged := m.identity.uid == 0 || m.identity.capabilities != 0
 	if privileged {
 		st, err := c.from.status()
 		if err != nil {
@@ -189,7 +199,7 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	if who.take() {
 		a = f()
 	}
-	if !m.self.take() {
+	if !m.identity.take() {
 		// The thread stays locked, and ends with the goroutine.
 		m.finish(errIdentity)
 		return a
@@ -202,8 +212,13 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 // permitted capabilities and real ids stay, so that the change can be undone. Package syscall's
 // functions would change all threads.
 func (i *identity) take() bool {
-	return i.gid >= 0 && i.uid == i.fsuid && i.gid == i.fsgid && setCapabilities(^uint64(0)) && setGroups(i.groups) &&
-		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) && setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) &&
+	if i.gid < 0 || i.uid != i.fsuid || i.gid != i.fsgid {
+		return false
+	}
+	return setCapabilities(^uint64(0)) &&
+		setGroups(i.groups) &&
+		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) &&
+		setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) &&
 		setCapabilities(i.capabilities)
 }
 

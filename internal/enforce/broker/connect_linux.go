@@ -118,7 +118,7 @@ func (w *waiter) attempt() answer {
 }
 
 // authorize returns 0 if the socket may be connected to the address. It goes by the socket's
-// own family, not by the one in the address.
+// family, not by the one in the address.
 func (w *waiter) authorize() unix.Errno {
 	m := w.broker
 	switch w.sock.domain {
@@ -135,7 +135,8 @@ func (w *waiter) authorize() unix.Errno {
 			return unix.EACCES
 		}
 		if m.policy.Net.Mode == policy.NetPorts {
-			if p, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
+			protocol, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+			if err != nil || protocol != unix.IPPROTO_TCP {
 				return unix.EACCES
 			}
 		}
@@ -242,7 +243,8 @@ func fileAddress(fd int) []byte {
 }
 
 func connect(fd int, addr []byte) unix.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT,
+		uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
 	return errno
 }
 

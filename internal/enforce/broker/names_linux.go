@@ -33,7 +33,7 @@ func (m *Broker) udp(c *Call) answer {
 	if err != nil {
 		return refused(asErrno(err))
 	}
-	c.held = append(c.held, pair[0])
+	c.descriptors = append(c.descriptors, pair[0])
 	out, err := unix.Socket(int(int32(c.args[0])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		unix.Close(pair[1])
@@ -102,7 +102,8 @@ func (q *queue) give(id uint64, fd, flags int) (a answer) {
 		flags, source, number, with uint32
 	}{id: id, source: uint32(fd), with: uint32(flags)}
 	a.errno = fork.Retry(func() unix.Errno {
-		r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&arg)))
+		r, _, errno := unix.Syscall(unix.SYS_IOCTL,
+			uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&arg)))
 		a.val = int64(r)
 		return errno
 	})

@@ -9,8 +9,8 @@ import (
 
 // pair makes a pair of Unix datagram sockets for the caller. A real one could send to any
 // address, which sendmsg(2) finds in memory, where no filter can look. So the command gets a
-// SOCK_SEQPACKET pair, on which the kernel ignores addresses, and which gets no other peer. It
-// keeps the limits of messages, too.
+// SOCK_SEQPACKET pair, on which the kernel ignores addresses, and which gets no other peer. Such
+// a pair keeps the limits of messages, too.
 //
 // If the second descriptor can't be given, the caller keeps the first one, which has no other
 // end any more.
@@ -19,14 +19,16 @@ func (m *Broker) pair(c *Call) answer {
 	kind := uint32(c.args[1])
 	protocol := uint32(c.args[2])
 	at := c.args[3]
-	switch {
-	case uint32(c.args[0]) != unix.AF_UNIX:
+	if uint32(c.args[0]) != unix.AF_UNIX {
 		return refused(unix.EOPNOTSUPP)
-	case kind&^(sockTypeMask|flags) != 0:
+	}
+	if kind&^(sockTypeMask|flags) != 0 {
 		return refused(unix.EINVAL)
-	case protocol != 0 && protocol != unix.AF_UNIX:
+	}
+	if protocol != 0 && protocol != unix.AF_UNIX {
 		return refused(unix.EPROTONOSUPPORT)
-	case at > math.MaxInt64:
+	}
+	if at > math.MaxInt64 {
 		return refused(unix.EFAULT)
 	}
 	memory, errno := c.memory()
@@ -40,7 +42,8 @@ func (m *Broker) pair(c *Call) answer {
 			return refused(unix.EFAULT)
 		}
 		var err error
-		pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|int(kind&unix.SOCK_NONBLOCK), 0)
+		kind := unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC | int(kind&unix.SOCK_NONBLOCK)
+		pair, err = unix.Socketpair(unix.AF_UNIX, kind, 0)
 		return refused(asErrno(err))
 	})
 	if a.errno != 0 {

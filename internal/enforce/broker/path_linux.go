@@ -93,7 +93,7 @@ func (c *Call) open(dir int, path string, resolve uint64) (fd int, _ unix.Errno)
 		return asErrno(err)
 	})
 	if errno == 0 {
-		c.held = append(c.held, fd)
+		c.descriptors = append(c.descriptors, fd)
 	}
 	return fd, errno
 }

@@ -127,7 +127,8 @@ func (q *queue) repeated(request uintptr, arg unsafe.Pointer) unix.Errno {
 // wakeFast makes the calling thread hand its processor to the answering one, since Linux 6.6.
 // Older kernels return EINVAL.
 func (q *queue) wakeFast() {
-	unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	unix.Syscall(unix.SYS_IOCTL,
+		uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
 // handover passes the queue's descriptor from the child to this process, in one packet over a
@@ -148,7 +149,7 @@ func newHandover() (*handover, error) {
 //
 // Then the child closes its descriptor. Neither it nor the keeper has the other end. So if this
 // process dies, the queue is gone, and calls that wait for an answer fail with ENOSYS, even
-// execve(2) where all is watched.
+// execve(2) where all calls are recorded.
 func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	control := fork.PutSlice(m, unix.UnixRights(-1))
 	iov := fork.Put(m, unix.Iovec{Base: fork.Put(m, byte(0)), Len: 1})
@@ -168,7 +169,8 @@ func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 func listenerFlags() uintptr {
 	flags := uintptr(seccomp.FilterSpecAllow | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	const wait = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0); errno != unix.EINVAL {
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0)
+	if errno != unix.EINVAL {
 		flags |= wait
 	}
 	return flags

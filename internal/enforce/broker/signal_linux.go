@@ -13,9 +13,10 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// This file sends signals for a command. Broker.signal reads the call. member checks by the
-// receiver's parents that it is the session's, while a pidfd pins its number. deliver signals
-// it through that pidfd. Only signal 0, which delivers nothing, may go outside.
+// This file sends signals for a command. Broker.signal reads the call. While a pidfd pins the
+// receiver's number, session.member checks by the receiver's parents that it belongs to the
+// session. deliver signals the receiver through that pidfd. Only signal 0, which delivers
+// nothing, may go outside.
 
 // signalCall is a call that signals a process.
 type signalCall struct {
@@ -35,43 +36,56 @@ const siQueue = -1 // SI_QUEUE: the si_code that one process may send to another
 // signal answers a call that signals processes, makes the kernel do so, or changes how one is
 // scheduled.
 func (m *Broker) signal(c *Call) answer {
-	arg := func(i int) int { return int(int32(c.args[i])) }
-	s := &signalCall{Call: c, process: arg(0), sig: arg(1)}
+	s := &signalCall{Call: c}
 	switch c.nr {
-	case unix.SYS_KILL:
+	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PIDFD_SEND_SIGNAL:
+		return s.kill()
 	case unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO: // the caller chooses what the receiver sees
-		return s.ifSameProcess(arg(0), false)
+		return s.ifSameProcess(s.arg(0), false)
+	case unix.SYS_FCNTL: // F_SETOWN
+		return s.ifSameProcess(s.arg(2), false)
+	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
+		return s.ifSameProcess(s.arg(0), true)
+	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
+		return s.ifSameProcess(s.arg(1), true)
+	}
+	return refused(unix.EPERM)
+}
+
+// arg returns an argument of the call as the int for which the kernel takes it.
+func (s *signalCall) arg(i int) int { return int(int32(s.args[i])) }
+
+// kill answers a call that sends a signal.
+func (s *signalCall) kill() answer {
+	s.sig = s.arg(1)
+	switch s.nr {
+	case unix.SYS_KILL:
+		s.process = s.arg(0)
 	case unix.SYS_TKILL:
-		s.process = 0
-		s.thread = arg(0)
+		s.thread = s.arg(0)
 	case unix.SYS_TGKILL:
-		s.thread = arg(1)
-		s.sig = arg(2)
+		s.process = s.arg(0)
+		s.thread = s.arg(1)
+		s.sig = s.arg(2)
 	case unix.SYS_PIDFD_SEND_SIGNAL:
-		s.flags = c.args[3]
-		if c.args[2] != 0 && s.sig != 0 { // the caller chooses the siginfo_t
+		s.flags = s.args[3]
+		if s.args[2] != 0 && s.sig != 0 { // the caller chooses the siginfo_t
 			return refused(unix.EPERM)
 		}
-	case unix.SYS_FCNTL: // F_SETOWN
-		return s.ifSameProcess(arg(2), false)
-	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
-		return s.ifSameProcess(arg(0), true)
-	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
-		return s.ifSameProcess(arg(1), true)
-	default:
-		return refused(unix.EPERM)
 	}
 	if s.sig < 0 || s.sig > 64 {
 		return refused(unix.EINVAL)
 	}
-	switch {
-	case c.nr == unix.SYS_PIDFD_SEND_SIGNAL:
-		return s.descriptor(arg(0))
-	case c.nr == unix.SYS_KILL && s.process <= 0:
+	if s.nr == unix.SYS_PIDFD_SEND_SIGNAL {
+		return s.descriptor(s.arg(0))
+	}
+	if s.nr == unix.SYS_KILL && s.process <= 0 {
 		return s.group(s.process)
-	case s.sameProcess(s.process), s.process == 0 && s.thread == s.from.tid:
+	}
+	if s.sameProcess(s.process) || s.process == 0 && s.thread == s.from.tid {
 		return answer{proceed: true}
-	case s.process < 0 || s.thread < 0 || s.process+s.thread == 0:
+	}
+	if s.process < 0 || s.thread < 0 || s.process+s.thread == 0 {
 		return refused(unix.EINVAL)
 	}
 	return refused(s.number())
@@ -106,22 +120,23 @@ func (s *signalCall) descriptor(fd int) answer {
 		return refused(unix.EPERM)
 	}
 	defer unix.Close(pidfd)
-	switch pid := PidOf("self", pidfd); {
-	case pid == noPidfd:
+	pid := PidOf("self", pidfd)
+	if pid == noPidfd {
 		return refused(unix.EBADF)
-	case pid < 0:
-		return refused(unix.ESRCH)
-	case s.flags != 0 && s.sig != 0: // flags can ask for its process group since Linux 6.9
-		return refused(unix.EINVAL)
-	default:
-		return refused(s.send(pid, pidfd))
 	}
+	if pid < 0 {
+		return refused(unix.ESRCH)
+	}
+	if s.flags != 0 && s.sig != 0 { // since Linux 6.9 flags can ask for the process group
+		return refused(unix.EINVAL)
+	}
+	return refused(s.send(pid, pidfd))
 }
 
-// sameProcess reports whether a number is the calling thread's or its process's. The thread
-// waits for the answer, so both numbers stay theirs until the kernel continues the call. A
-// sibling thread's number does not count, although the kernel accepts it for the process. The
-// sibling can end, and the caller can delay itself until a process outside has that number.
+// sameProcess reports whether a number is the calling thread's or its process's. The thread waits
+// for the answer, so neither number changes hands until the kernel continues the call. A sibling
+// thread's number does not count, although the kernel accepts it for the process: the sibling can
+// end, and the caller can delay itself until a process outside has that number.
 func (s *signalCall) sameProcess(pid int) bool {
 	return pid > 0 && (pid == s.from.tid || pid == ProcessOf(s.from.tid) && s.broker.queue.valid(s.id))
 }
@@ -129,8 +144,11 @@ func (s *signalCall) sameProcess(pid int) bool {
 // ifSameProcess continues a call about the caller's own process, or with sibling about another
 // of its threads.
 func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
+	if s.sameProcess(pid) {
+		return answer{proceed: true}
+	}
 	task := fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid)
-	if s.sameProcess(pid) || sibling && unix.Faccessat(unix.AT_FDCWD, task, unix.F_OK, 0) == nil && s.broker.queue.valid(s.id) {
+	if sibling && unix.Faccessat(unix.AT_FDCWD, task, unix.F_OK, 0) == nil && s.broker.queue.valid(s.id) {
 		return answer{proceed: true}
 	}
 	return refused(unix.EPERM)

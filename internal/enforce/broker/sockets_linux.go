@@ -58,14 +58,14 @@ func (o *sessionSockets) ownsAll(fd int, are func(*boundSocket) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found := false
-	own := true
+	sessions := true
 	err := boundSockets(fd, func(s *boundSocket) {
 		if are(s) {
 			found = true
-			own = own && o.named[s.cookie]
+			sessions = sessions && o.named[s.cookie]
 		}
 	})
-	return found && own && err == nil
+	return found && sessions && err == nil
 }
 
 // listen notes a Unix socket that is about to listen. The kernel then continues the call, so
@@ -80,10 +80,10 @@ func (m *Broker) listen(c *Call) answer {
 	if !m.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be another process's
 	}
-	own := socketName(s.fd)
+	address := socketName(s.fd)
 	backlog := int(int32(c.args[1]))
 	if s.domain == unix.AF_UNIX {
-		path, name := unixAddress(own)
+		path, name := unixAddress(address)
 		if name != "" {
 			m.sockets.name(s.fd)
 		}
@@ -92,8 +92,8 @@ func (m *Broker) listen(c *Call) answer {
 				return refused(errno)
 			}
 		}
-	} else if !m.policy.mayUse(own, m.policy.Net.BindTCP) { // an unbound socket would get a port that the kernel chooses
-		return refused(unix.EACCES)
+	} else if !m.policy.mayUse(address, m.policy.Net.BindTCP) {
+		return refused(unix.EACCES) // also an unbound socket, which would get a port that the kernel chooses
 	}
 	if m.policy.Net.Mode != policy.NetPorts {
 		return answer{proceed: true}
@@ -101,11 +101,12 @@ func (m *Broker) listen(c *Call) answer {
 	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
 }
 
-// socketName returns a socket's own address, nil if unknown.
+// socketName returns a socket's address, nil if unknown.
 func socketName(fd int) []byte {
 	buf := make([]byte, maxAddress)
 	n := uint32(len(buf))
-	_, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&n)))
+	_, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME,
+		uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&n)))
 	if errno != 0 || n > uint32(len(buf)) {
 		return nil
 	}
@@ -159,13 +160,15 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	if netns(fd) != netns(of) {
 		return unix.EXDEV
 	}
-	// The answer is there once the request was sent. The time limit is in case a kernel
-	// differs.
+	// The kernel answers while it takes the request. The time limit is for a kernel that does
+	// not.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
 		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
 	r.length = uint32(unsafe.Sizeof(r))
-	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	request := unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length)
+	err = unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	if err != nil {
 		return err
 	}
 	for buf := make([]byte, 8<<10); ; {
