@@ -27,7 +27,8 @@ const (
 // name is made from the working directory's, so no other project has it. A coding agent
 // has a separate one, which is a place of secrets, because its login is in it.
 func (h *Host) projectCache() string {
-	base, usual := h.place("${XDG_CACHE_HOME:-~/.cache}"), h.place("~/.cache")
+	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
+	usual := h.place("~/.cache")
 	if h.agents != "" && base != usual && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
 		base = usual
 	}
@@ -58,13 +59,15 @@ func cacheOfAgents(rules []Rule) string {
 // projectCache sets up the project's own cache: what is to be in it, and the variables
 // that lead there. These are left out if it can't be made.
 func (rs *resolver) projectCache(flat *Policy) {
-	dir, usable := rs.presets.projectCache(), false
+	dir := rs.presets.projectCache()
+	usable := false
 	if dir != "" {
 		rs.w.exact = false
 		if pl, err := rs.w.walk(dir); err == nil {
 			dir = pl.path
-			usable = slices.ContainsFunc(rs.r.Paths, func(p Path) bool { return p.Access&Write != 0 && p.Covers(dir) }) ||
-				slices.ContainsFunc(rs.r.Create, func(p Path) bool { return p.Path == dir })
+			writable := func(p Path) bool { return p.Access&Write != 0 && p.Covers(dir) }
+			made := func(p Path) bool { return p.Path == dir }
+			usable = slices.ContainsFunc(rs.r.Paths, writable) || slices.ContainsFunc(rs.r.Create, made)
 		}
 	}
 	if usable {

@@ -6,44 +6,43 @@ import (
 	"strings"
 )
 
-// What some variables of the caller say is not so for the command. Their values change.
+// Some variables of the caller say what is not true for the command. Their values change.
 
 // makeVariables are those in which make(1), and cargo, name the pipe or FIFO of their job server.
 var makeVariables = []string{"MAKEFLAGS", "MFLAGS", "CARGO_MAKEFLAGS"}
 
-// withoutJobServer returns the value of one of makeVariables without the words about a job server.
-// The command does not get its descriptors, since it gets none of the caller's but 0 to 2. A make
-// that is told of such a server would complain about a missing "+", and run one job at a time.
-// Without the words it starts a job server of its own, for the jobs that -jN allows. A -j without
-// a number means no limit once the words are gone, so it goes with them. A FIFO stays if open says
-// that the command may use it.
+// withoutJobServer returns the value of one of makeVariables without the words about a job server
+// that the command can't reach. The descriptors of a job server stay with the caller: a command
+// gets only 0 to 2. A make that is told of such a server complains about a missing "+" and runs one
+// job at a time. Without the words it starts another job server, for the jobs that -jN allows.
+// open reports whether the command may use a FIFO.
 func withoutJobServer(value string, open func(fifo string) bool) string {
-	gone := false
-	closed := func(word string) bool {
-		_, server, ok := strings.Cut(word, "--jobserver-auth=")
-		if fifo, named := strings.CutPrefix(server, "fifo:"); ok && named && open(fifo) {
-			return false
-		}
-		return strings.HasPrefix(word, "--jobserver-auth=") || strings.HasPrefix(word, "--jobserver-fds=")
-	}
-	flags, variables, more := strings.Cut(value, " -- ") // after it come variables, whose values are anything
+	// After " -- " come variables, whose values may be anything.
+	flags, variables, more := strings.Cut(value, " -- ")
 	words := strings.Split(flags, " ")
-	words = slices.DeleteFunc(words, func(word string) bool {
-		if closed(word) {
-			gone = true
-			return true
-		}
-		return false
-	})
-	if !gone {
+	unreachable := func(word string) bool { return namesJobServer(word) && !namesOpenFIFO(word, open) }
+	if !slices.ContainsFunc(words, unreachable) {
 		return value
 	}
+	words = slices.DeleteFunc(words, unreachable)
+	// Without a job server, -j without a number would mean no limit.
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "-j" })
 	flags = strings.Join(words, " ")
 	if more {
 		flags += " -- " + variables
 	}
 	return flags
+}
+
+// namesJobServer reports whether a flag of make(1) names a job server.
+func namesJobServer(word string) bool {
+	return strings.HasPrefix(word, "--jobserver-auth=") || strings.HasPrefix(word, "--jobserver-fds=")
+}
+
+// namesOpenFIFO reports whether a flag of make(1) names a FIFO that may be used.
+func namesOpenFIFO(word string, open func(fifo string) bool) bool {
+	fifo, named := strings.CutPrefix(word, "--jobserver-auth=fifo:")
+	return named && open(fifo)
 }
 
 // jobServer changes what the caller's variables say about a job server.

@@ -95,7 +95,9 @@ func (r *Resolved) Spared(held bool) string {
 	if len(spared) == 0 {
 		return ""
 	}
-	from, name, more := spared[0].Deny.Origin, shell.QuotePath(r.Short(spared[0].Pattern)), ""
+	from := spared[0].Deny.Origin
+	name := shell.QuotePath(r.Short(spared[0].Pattern))
+	more := ""
 	if n := len(spared) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
@@ -105,5 +107,6 @@ func (r *Resolved) Spared(held bool) string {
 	case !held:
 		return fmt.Sprintf("%s: %s%s: open, since nothing can be hidden here", from, name, more)
 	}
-	return fmt.Sprintf("%s: %s%s: closed, as secrets may be there; only a rule for exactly that place opens it", from, name, more)
+	return fmt.Sprintf("%s: %s%s: closed, as secrets may be there; only a rule for exactly that place opens it",
+		from, name, more)
 }

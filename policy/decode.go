@@ -30,7 +30,8 @@ const (
 func Decode(name string, data []byte) (*Policy, error) {
 	c := &checker{source: name, places: tree.NewPlaces(data)}
 	if len(data) > MaxFileSize {
-		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
+		msg := fmt.Sprintf("larger than %d bytes", MaxFileSize)
+		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: msg}}
 	}
 	root, mistakes := tree.Read(strings.HasSuffix(name, ".json"), data)
 	for _, m := range mistakes {
@@ -51,7 +52,8 @@ func Decode(name string, data []byte) (*Policy, error) {
 func DecodeFile(path string) (*Policy, error) {
 	data, err := ReadFile(path)
 	if err != nil {
-		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: files.Plain(err)}}
+		origin := Origin{Source: path}
+		return nil, Errors{{Origin: origin, Code: CodeFile, Msg: "reading the policy", Err: files.Plain(err)}}
 	}
 	return Decode(path, data)
 }
@@ -88,7 +90,8 @@ func (c *checker) unknown(f *tree.Field, table string, known []string) {
 	if table != "" {
 		where = "in [" + table + "]"
 	}
-	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: the keys are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
+	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: the keys are %s%s",
+		strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
 // namesIn returns the names of the keys and tables in a table, whose name ends in a dot.
@@ -144,7 +147,7 @@ func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
 func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 	var list []Named
 	switch {
-	case k.kind >= scalar:
+	case k.kind.single():
 		v, ok := c.value(k, n, what)
 		if !ok {
 			return
@@ -164,7 +167,8 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 
 // named checks a field of a table in which the user chooses the names.
 func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
-	check, from := checkEnvName, c.at(f.Off)
+	check := checkEnvName
+	from := c.at(f.Off)
 	if k.kind == listTable {
 		check = checkListName
 	}
@@ -188,11 +192,14 @@ func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	if !c.is(n, tree.Array, what) {
 		return nil
 	}
-	list, entry := make([]Named, 0, len(n.Items)), "an entry of "+what
+	list := make([]Named, 0, len(n.Items))
+	entry := "an entry of " + what
 	for _, item := range n.Items {
-		read, name := c.value, entry
+		read := c.value
+		name := entry
 		if item.Kind == tree.Table && (k.kind == pathList || k.kind == pathCategory || k.kind == socketList) {
-			read, name = c.path, what
+			read = c.path
+			name = what
 		}
 		if v, ok := read(k, item, name); ok {
 			list = append(list, v)
@@ -204,7 +211,7 @@ func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 // value checks a value that stands alone, or an element of a list.
 func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
 	v := Named{Value: n.Text, Origin: c.at(n.Off)}
-	ok := k.kind >= span && n.Kind == tree.Integer || c.is(n, k.leaf(), what)
+	ok := k.kind.limit() && n.Kind == tree.Integer || c.is(n, k.leaf(), what)
 	return v, ok && c.says(v.Origin, v.Value, k.check)
 }
 
@@ -232,16 +239,18 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 	v.Origin = c.at(n.Off)
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		switch {
-		case !slices.Contains(known, f.Key):
+		if !slices.Contains(known, f.Key) {
 			c.unknown(f, what, known)
-		case f.Key == "path":
-			v.Value, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, checkPath)
-		case !c.is(f.Val, tree.Bool, f.Key):
-		case f.Key == "create":
-			v.Create = f.Val.Text == "true"
-		default:
-			v.Optional = f.Val.Text == "true"
+			continue
+		}
+		switch f.Key {
+		case "path":
+			v.Value = f.Val.Text
+			ok = c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, checkPath)
+		case "create":
+			v.Create = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
+		case "optional":
+			v.Optional = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
 		}
 	}
 	if n.Get("path") == nil {

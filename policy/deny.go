@@ -26,7 +26,8 @@ func checkDeny(s string) error {
 	if s[0] == '!' {
 		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
 	}
-	plain, err := replaceVariables(s, func(v variable) (string, error) { return "$" + v.name, nil }) // ${NAME} has braces
+	// ${NAME} has braces
+	plain, err := replaceVariables(s, func(v variable) (string, error) { return "$" + v.name, nil })
 	if err != nil {
 		return err
 	}
@@ -90,13 +91,15 @@ func (rs *resolver) deny(d Named) (DenyPath, error) {
 	pl, err := rs.w.spelled(abs)
 	if errors.Is(err, fs.ErrPermission) {
 		// The command can't look there either: deny the path as it is written.
-		pl.path, err = abs, nil
+		pl.path = abs
+		err = nil
 	}
 	if err != nil {
 		return DenyPath{}, fmt.Errorf("%s: %w", d.Value, err)
 	}
 	if pl.unread != "" { // the name may be spelled in another way, so the whole directory is denied
-		pl.path, rest = pl.unread, ""
+		pl.path = pl.unread
+		rest = ""
 	}
 	out := DenyPath{Pattern: pl.path, Deny: d, Glob: rest != ""}
 	if out.Glob {

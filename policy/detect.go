@@ -28,10 +28,12 @@ import (
 //
 // Only directory entries are read. The files of a stranger's repository decide which
 // presets apply, so each preset must be safe for everybody.
-func Detect(h Host, argv []string, writes bool) []Named {
-	var found []Named
-	program, search, tops := programOf(argv), h.searchPath(), h.projectDirs()
-	base, dir := path.Base(program), h.programDir(program, search)
+func Detect(h Host, argv []string, writes bool) (all []Named) {
+	program := programOf(argv)
+	search := h.searchPath()
+	tops := h.projectDirs()
+	base := path.Base(program)
+	dir := h.programDir(program, search)
 	onPATH := func(program string) bool { return writes && h.programDir(program, search) != "" }
 	for _, p := range Presets() {
 		places := make([]string, 0, 8)
@@ -41,27 +43,34 @@ func Detect(h Host, argv []string, writes bool) []Named {
 		holds := func(dir string) bool {
 			return slices.ContainsFunc(places, func(d string) bool { return d != "" && Within(dir, d) })
 		}
-		name, by, file, at := p.Name, "", nearest(&h, tops, p.Files), slices.IndexFunc(search, holds)
-		switch {
-		case slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, base) }):
-			by = "command " + base
-		case dir != "" && holds(dir):
-			by = "program in " + dir
-		case file != "":
-			by = file
-		case at >= 0:
-			name, by = p.Name+toolsOnly, search[at]+" on PATH"
-		case h.setVariable(p.Vars) != "":
-			name, by = p.Name+toolsOnly, "$"+h.setVariable(p.Vars)
-		default:
-			if at = slices.IndexFunc(p.Programs, onPATH); at < 0 {
-				continue
-			}
-			by = p.Programs[at] + " on PATH"
+		found := func(name, by string) {
+			all = append(all, Named{Value: name, Origin: Origin{Source: "detected by " + by}})
 		}
-		found = append(found, Named{Value: name, Origin: Origin{Source: "detected by " + by}})
+		if slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, base) }) {
+			found(p.Name, "command "+base)
+			continue
+		}
+		if dir != "" && holds(dir) {
+			found(p.Name, "program in "+dir)
+			continue
+		}
+		if file := nearest(&h, tops, p.Files); file != "" {
+			found(p.Name, file)
+			continue
+		}
+		if at := slices.IndexFunc(search, holds); at >= 0 {
+			found(p.Name+toolsOnly, search[at]+" on PATH")
+			continue
+		}
+		if set := h.setVariable(p.Vars); set != "" {
+			found(p.Name+toolsOnly, "$"+set)
+			continue
+		}
+		if at := slices.IndexFunc(p.Programs, onPATH); at >= 0 {
+			found(p.Name, p.Programs[at]+" on PATH")
+		}
 	}
-	return found
+	return all
 }
 
 // PresetsOf returns the presets that programs of these names switch on, without coding agents'.
@@ -208,7 +217,8 @@ func list(host *Host, dir string, n int) *Listing {
 		l.Unread = err
 		return l
 	}
-	l.Entries, l.All = all, all
+	l.Entries = all
+	l.All = all
 	if len(all) > MaxListed+1 {
 		l.Entries = slices.Clone(all[:MaxListed+1])
 	}

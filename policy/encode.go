@@ -34,7 +34,8 @@ func (p *Policy) EncodeTOML(w io.Writer) error {
 func (p *Policy) EncodeJSON(w io.Writer) error {
 	text, err := p.toml()
 	var all map[string]any
-	if err = cmp.Or(err, toml.Unmarshal([]byte(text), &all)); err != nil {
+	err = cmp.Or(err, toml.Unmarshal([]byte(text), &all))
+	if err != nil {
 		return err
 	}
 	_, err = w.Write(object.Of(all))
@@ -47,7 +48,9 @@ func (p *Policy) toml() (string, error) {
 	e := &encoder{}
 	e.write(p, "")
 	for _, bad := range e.errs {
-		bad.Code, bad.Msg, bad.Err = CodeValue, "cannot be written into a policy file", errors.New(bad.Msg)
+		bad.Err = errors.New(bad.Msg)
+		bad.Code = CodeValue
+		bad.Msg = "cannot be written into a policy file"
 	}
 	return e.b.String(), e.errs.err()
 }
@@ -63,31 +66,39 @@ type encoder struct {
 // "linux." or "macos.".
 func (e *encoder) write(p *Policy, prefix string) {
 	for i := range keys {
-		k, whole := &keys[i], prefix+keys[i].name
-		table, name := "", whole
+		k := &keys[i]
+		whole := prefix + keys[i].name
+		table := ""
+		name := whole
 		if dot := strings.LastIndexByte(whole, '.'); dot >= 0 {
-			table, name = whole[:dot], whole[dot+1:]
+			table = whole[:dot]
+			name = whole[dot+1:]
 		}
 		list := k.values(p)
 		for _, v := range list {
 			e.says(v.Origin, v.Value, k.check)
 		}
-		switch {
-		case list == nil:
-		case k.kind == textTable:
+		if list == nil {
+			continue
+		}
+		switch k.kind {
+		case textTable:
 			for _, v := range list {
 				e.says(v.Origin, v.Name, checkEnvName)
 				e.line(whole, v.Name, k.inline(v), v.Origin)
 			}
-		case k.kind == listTable:
+		case listTable:
 			for _, l := range lastOfEach(list) {
 				e.says(l.Origin, l.Name, checkListName)
-				e.list(k, whole, l.Name, slices.DeleteFunc(slices.Clone(list), func(v Named) bool { return v.Name != l.Name }))
+				ofOther := func(v Named) bool { return v.Name != l.Name }
+				e.list(k, whole, l.Name, slices.DeleteFunc(slices.Clone(list), ofOther))
 			}
-		case k.kind >= scalar:
-			e.line(table, name, k.inline(list[0]), list[0].Origin)
 		default:
-			e.list(k, table, name, list)
+			if k.kind.single() {
+				e.line(table, name, k.inline(list[0]), list[0].Origin)
+			} else {
+				e.list(k, table, name, list)
+			}
 		}
 	}
 	for _, r := range p.FS.Rules {
@@ -146,7 +157,7 @@ func comment(from Origin) string {
 // inline returns a value on one line.
 func (k *key) inline(v Named) string {
 	text := v.Value
-	if k.leaf() == tree.String && (k.kind < span || strings.Trim(text, "0123456789") != "") {
+	if k.leaf() == tree.String && (!k.kind.limit() || strings.Trim(text, "0123456789") != "") {
 		text = tree.QuoteTOML(text)
 	}
 	switch {
@@ -200,10 +211,13 @@ func (k *key) insert(text string, list []Named) string {
 	for _, v := range list {
 		all = append(all, k.inline(v))
 	}
-	name, header := k.name, ""
+	name := k.name
+	header := ""
 	root, _ := tree.Read(false, []byte(text))
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		root, header, name = cmp.Or(root.Get(name[:dot]), &tree.Node{}), name[:dot], name[dot+1:]
+		root = cmp.Or(root.Get(name[:dot]), &tree.Node{})
+		header = name[:dot]
+		name = name[dot+1:]
 	}
 	lines := "  " + strings.Join(all, ",\n  ") + ",\n"
 	whole := name + " = [\n" + lines + "]\n"
@@ -212,7 +226,8 @@ func (k *key) insert(text string, list []Named) string {
 	}
 	if old := root.Get(name); old != nil {
 		key, after, _ := strings.Cut(text[old.Off:], "[")
-		before, rest := text[:old.Off]+key+"[", strings.TrimLeft(after, " \t\r")
+		before := text[:old.Off] + key + "["
+		rest := strings.TrimLeft(after, " \t\r")
 		switch {
 		case strings.HasPrefix(rest, "]"):
 			return before + strings.Join(all, ", ") + rest

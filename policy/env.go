@@ -81,7 +81,8 @@ func (rs *resolver) allowedAgent() string {
 	}
 	sock := rs.host.Getenv("SSH_AUTH_SOCK")
 	at, _, err := rs.host.RealPath(sock)
-	if err != nil || !path.IsAbs(sock) || !slices.ContainsFunc(rs.r.Net.Unix, func(p Path) bool { return Within(at, p.Path) }) {
+	open := func(p Path) bool { return Within(at, p.Path) }
+	if err != nil || !path.IsAbs(sock) || !slices.ContainsFunc(rs.r.Net.Unix, open) {
 		return ""
 	}
 	return sock
@@ -109,7 +110,8 @@ func (f *envFilter) passes(name, value string) bool {
 	if f.mode == EnvInherit {
 		return true
 	}
-	named, loader := f.names[name], steersLoader(name)
+	named := f.names[name]
+	loader := steersLoader(name)
 	if loader && f.mode == EnvScrubbed {
 		if named != nil {
 			f.warnings = append(f.warnings, &Error{
@@ -224,7 +226,8 @@ func HasURLPassword(value string) bool {
 			after = after[:i]
 		}
 		user, _, ok := strings.Cut(after, "@")
-		if ok && (strings.Contains(user, ":") || strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https")) {
+		http := strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https")
+		if ok && (http || strings.Contains(user, ":")) {
 			return true
 		}
 	}

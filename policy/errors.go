@@ -111,12 +111,14 @@ func DidYouMean(typed string, names []string) string {
 // or swapped with the next one.
 func near(a, b string, wrong int) bool {
 	for a != "" && b != "" && a[0] == b[0] {
-		a, b = a[1:], b[1:]
+		a = a[1:]
+		b = b[1:]
 	}
 	apart := max(len(a)-len(b), len(b)-len(a))
 	if a == "" || b == "" || wrong == 0 || apart > wrong {
 		return len(a)+len(b) <= wrong
 	}
 	swapped := len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0]
-	return near(a[1:], b[1:], wrong-1) || near(a[1:], b, wrong-1) || near(a, b[1:], wrong-1) || swapped && near(a[2:], b[2:], wrong-1)
+	return near(a[1:], b[1:], wrong-1) || near(a[1:], b, wrong-1) || near(a, b[1:], wrong-1) ||
+		swapped && near(a[2:], b[2:], wrong-1)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -42,10 +43,12 @@ func (h *Host) expand(s string) (string, error) {
 // ("GOCACHE=off"), or take it relative to a directory that is not known here. Values
 // are not expanded again.
 func (h *Host) whole(s string, quote func(string) string) (string, error) {
-	base, first, rest := "", "", ""
-	switch first, rest, _ = strings.Cut(s, "/"); first {
+	base := ""
+	first, rest, _ := strings.Cut(s, "/")
+	switch first {
 	case "~":
-		if base = h.Home; base == "" {
+		base = h.Home
+		if base == "" {
 			return "", fmt.Errorf("$HOME %w", errUnset)
 		}
 	case "cwd":
@@ -59,7 +62,8 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 			return quote(value), err
 		}
 		value, _, _ := strings.Cut(h.Getenv(v.name), ":") // GOPATH is a list; go writes to its first element only
-		if value = strings.TrimRight(value, "/"); strings.HasPrefix(value, "/") {
+		value = strings.TrimRight(value, "/")
+		if strings.HasPrefix(value, "/") {
 			return quote(value), nil
 		}
 		return h.whole(v.word, quote)
@@ -93,6 +97,17 @@ type variable struct {
 	hasDefault bool
 }
 
+// valid reports whether the name is one of a variable, and the word has no mistake.
+func (v *variable) valid() bool {
+	if v.name == "$" {
+		return true
+	}
+	if v.name == "" || nameLen(v.name) < len(v.name) {
+		return false
+	}
+	return !strings.Contains(v.word, "$") || checkVariables(v.word) == nil
+}
+
 // replaceVariables replaces each variable in a path with what value returns for it.
 func replaceVariables(s string, value func(variable) (string, error)) (string, error) {
 	done := ""
@@ -101,26 +116,29 @@ func replaceVariables(s string, value func(variable) (string, error)) (string, e
 		if !found {
 			return done + s, nil
 		}
-		v, n := variable{}, 1
+		v := variable{}
+		n := 1
 		switch {
 		case strings.HasPrefix(after, "$"):
 			v.name = "$"
 		case strings.HasPrefix(after, "{"):
-			if n = closingBrace(after) + 1; n > 0 {
+			n = closingBrace(after) + 1
+			if n > 0 {
 				v.name, v.word, v.hasDefault = strings.Cut(after[1:n-1], ":-")
 			}
 		default:
 			n = nameLen(after)
 			v.name = after[:n]
 		}
-		if v.name != "$" && (v.name == "" || nameLen(v.name) < len(v.name) || strings.Contains(v.word, "$") && checkVariables(v.word) != nil) {
+		if !v.valid() {
 			return "", errors.New(`"$" without a variable's name (a dollar sign is "$$")`)
 		}
 		text, err := value(v)
 		if err != nil {
 			return "", err
 		}
-		done, s = done+before+text, after[n:]
+		done = done + before + text
+		s = after[n:]
 	}
 }
 
@@ -141,7 +159,8 @@ func closingBrace(s string) int {
 		case '{':
 			depth++
 		case '}':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i
 			}
 		}
@@ -156,17 +175,17 @@ func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
 // become "/x". PWD is the command's working directory, whatever the caller's PWD says.
 func (h *Host) lookup(name string) (string, error) {
 	value := h.Getenv(name)
-	switch {
-	case name == "$":
+	switch name {
+	case "$":
 		return "$", nil
-	case name == "PWD":
+	case "PWD":
 		value = h.Dir
-	case name == cacheVariable:
+	case cacheVariable:
 		value = h.projectCache()
-	case name == venvVariable:
+	case venvVariable:
 		value = h.venv()
-	case name == "HOME" && value == "":
-		value = h.Home
+	case "HOME":
+		value = cmp.Or(value, h.Home)
 	}
 	if value == "" {
 		return "", fmt.Errorf("$%s %w", name, errUnset)

@@ -31,11 +31,12 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 	at, _, _ := r.Look(name)
 	v := Verdict{Path: at}
 	if v.Path == "" {
-		v.Reason = fmt.Sprintf("%s cannot be resolved: a loop of symbolic links, or a directory that may not be searched", name)
+		v.Reason = name + " cannot be resolved: a loop of symbolic links, or a directory that may not be searched"
 		return v
 	}
 	if i := slices.IndexFunc(r.Deny, func(d DenyPath) bool { return d.Covers(v.Path) }); i >= 0 {
-		v.Deny, v.Origin = &r.Deny[i], r.Deny[i].Deny.Origin
+		v.Deny = &r.Deny[i]
+		v.Origin = r.Deny[i].Deny.Origin
 		v.Reason = fmt.Sprintf("%s is denied by %q (%s)", v.Path, v.Deny.Deny.Value, v.Origin)
 		return v
 	}
@@ -47,7 +48,8 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 		}
 		got |= p.Access & a
 		if v.Rule == nil || decides(p, v.Rule, a) {
-			v.Rule, v.Origin = p, p.Rule.Origin
+			v.Rule = p
+			v.Origin = p.Rule.Origin
 		}
 	}
 	if v.Rule == nil {
@@ -58,7 +60,8 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 	rule := fmt.Sprintf("%q (%s)", v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin)
 	v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, rule)
 	if !v.Allowed {
-		v.Reason = fmt.Sprintf("%s allows %s %s, not %s", rule, accessWords(got), v.Path, strings.TrimSuffix(accessWords(a&^got), " to"))
+		lacks := strings.TrimSuffix(accessWords(a&^got), " to")
+		v.Reason = fmt.Sprintf("%s allows %s %s, not %s", rule, accessWords(got), v.Path, lacks)
 	}
 	return v
 }
@@ -96,7 +99,8 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if err != nil {
 		return "", Stat{}, false
 	}
-	if pl.gone != "" && slices.ContainsFunc(r.Paths, func(q Path) bool { return q.ID == FileID{} && Within(q.Path, pl.path) }) {
+	made := func(q Path) bool { return q.ID == FileID{} && Within(q.Path, pl.path) }
+	if pl.gone != "" && slices.ContainsFunc(r.Paths, made) {
 		return pl.path, Stat{Mode: fs.ModeDir}, true // see AssumeMade
 	}
 	return pl.path, pl.stat, pl.gone == ""
@@ -143,8 +147,10 @@ func (n *ResolvedNet) port(port uint16, list []Port, verb string) Verdict {
 	case n.Mode == NetNone:
 		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
 	case at < 0:
-		return Verdict{Origin: n.From, Reason: fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)}
+		reason := fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)
+		return Verdict{Origin: n.From, Reason: reason}
 	}
 	from := list[at].Origin
-	return Verdict{Allowed: true, Origin: from, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)}
+	reason := fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)
+	return Verdict{Allowed: true, Origin: from, Reason: reason}
 }

@@ -36,12 +36,12 @@ func (rs *resolver) git(presets []Named) {
 	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
 		return
 	}
-	rules, skipped, apart := rs.host.gitRules(rs.userAccess)
+	rules, skipped, refused := rs.host.gitRules(rs.userAccess)
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
 	rs.r.Skipped = append(rs.r.Skipped, skipped...)
-	rs.r.apart = apart
+	rs.r.apart = refused
 }
 
 // gitRules returns the rules that the git preset needs for the repository of the working
@@ -55,18 +55,24 @@ func (rs *resolver) git(presets []Named) {
 // which it leads is used only if that proves that it belongs to this working tree: what can
 // be said of it stands in files there, which the project can't write. Otherwise it is skipped.
 // Alternate object stores are never followed, because the file that names them proves nothing.
-func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip, apart unproved) {
+func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip, refused unproved) {
 	rule := Rule{Optional: true, Origin: Origin{Source: "preset git"}}
 	r, err := h.findRepository(path.Clean(h.Dir))
-	switch {
-	case errors.Is(err, errNoRepository):
-		return nil, nil, apart
-	case errors.Is(err, errUnproved) && h.IsGitDir(r.common) != Absent: // git would use nothing else
-		apart = unproved{from: path.Join(r.tree, ".git"), dir: r.gitDir, owner: h.owner(r), access: Read | allowed(r.tree)}
-		fallthrough
-	case err != nil:
-		rule.Path, rule.Access = r.gitDir, Read
-		return nil, []Skip{{Rule: rule, Reason: err.Error()}}, apart
+	if errors.Is(err, errNoRepository) {
+		return nil, nil, unproved{}
+	}
+	if errors.Is(err, errUnproved) && h.IsGitDir(r.common) != Absent { // git would use nothing else
+		refused = unproved{
+			from:   path.Join(r.tree, ".git"),
+			dir:    r.gitDir,
+			owner:  h.owner(r),
+			access: Read | allowed(r.tree),
+		}
+	}
+	if err != nil {
+		rule.Path = r.gitDir
+		rule.Access = Read
+		return nil, []Skip{{Rule: rule, Reason: err.Error()}}, refused
 	}
 	rule.Access = Read | allowed(r.tree)
 	for _, dir := range []string{r.common, r.gitDir, path.Join(r.tree, ".git"), r.objects} {
@@ -87,14 +93,17 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 func (h *Host) findRepository(dir string) (repository, error) {
 	for {
 		dot := path.Join(dir, ".git")
-		switch at := h.Look(dot); {
-		case at.IsDir():
+		at := h.Look(dot)
+		if at.IsDir() {
 			return repository{tree: dir, gitDir: dot, common: dot}, nil
-		case at.Presence == Present:
+		}
+		switch at.Presence {
+		case Present:
 			return h.linkedRepository(dir, dot, at.IsLink())
-		case at.Presence == Unknown:
+		case Unknown:
 			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s: %w", dot, at.Err)
-		case dir == "/":
+		}
+		if dir == "/" {
 			return repository{}, errNoRepository
 		}
 		dir = path.Dir(dir)
@@ -108,34 +117,43 @@ var errUnproved = errors.New("which does not say that it belongs to this working
 // submodule, and checks that the directory belongs to the tree.
 func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error) {
 	r := repository{tree: tree, gitDir: dot}
-	named, err := dot, error(nil)
+	named := dot
 	if !link {
-		named, err = h.gitPointer(dot, "gitdir: ")
+		in, err := h.gitPointer(dot, "gitdir: ")
+		if err != nil {
+			return r, err
+		}
+		named = in
 	}
+	real, err := h.realDir(named)
+	r.gitDir = real
 	if err != nil {
-		return r, err
-	}
-	r.gitDir = named
-	if r.gitDir, err = h.realDir(named); err != nil {
 		return r, fmt.Errorf("%s names %s: %w", dot, named, err)
 	}
-	r.common = r.gitDir
-	worktrees := path.Dir(r.gitDir)
-	linked := path.Base(worktrees) == "worktrees"
-	if linked {
+	r.common = real
+	if worktrees := path.Dir(real); path.Base(worktrees) == "worktrees" {
 		r.common = path.Dir(worktrees)
 	}
-	if h.IsGitDir(r.common) == Present {
-		switch inside := Within(r.common, tree) && r.common != tree; {
-		case inside, linked && h.isWorktree(r), !linked && h.worktreeOf(r.gitDir) == tree:
-			return r, nil
-		}
+	if h.IsGitDir(r.common) == Present && h.belongs(r) {
+		return r, nil
 	}
 	r.objects = h.repoObjects(r)
 	if r.objects != "" {
 		return r, nil
 	}
 	return r, fmt.Errorf("%s names %s, %w", dot, r.gitDir, errUnproved)
+}
+
+// belongs reports whether a git directory belongs to the working tree from which it was found: it
+// is in the tree, or it names the tree.
+func (h *Host) belongs(r repository) bool {
+	if Within(r.common, r.tree) && r.common != r.tree {
+		return true
+	}
+	if r.common != r.gitDir {
+		return h.isWorktree(r)
+	}
+	return h.worktreeOf(r.gitDir) == r.tree
 }
 
 // isWorktree requires that the directory of a linked worktree is in the repository's
@@ -190,7 +208,8 @@ func (h *Host) repoObjects(r repository) string {
 	if err != nil || !h.Look(path.Join(r.gitDir, "HEAD")).IsRegular() {
 		return ""
 	}
-	if Within(objects, top+"/.repo/project-objects") && path.Base(objects) == "objects" || objects == path.Join(r.gitDir, "objects") {
+	if Within(objects, top+"/.repo/project-objects") && path.Base(objects) == "objects" ||
+		objects == path.Join(r.gitDir, "objects") {
 		return objects
 	}
 	return ""
@@ -219,7 +238,8 @@ func (h *Host) borrowed(r repository, access Access) unproved {
 		return unproved{}
 	}
 	other := repository{tree: r.tree, gitDir: objects}
-	if config := h.Way(path.Join(r.common, "config")); config.Presence == Present && path.Dir(config.Path) == path.Dir(objects) {
+	config := h.Way(path.Join(r.common, "config"))
+	if config.Presence == Present && path.Dir(config.Path) == path.Dir(objects) {
 		other.gitDir = path.Dir(objects)
 	}
 	other.common = other.gitDir
@@ -252,7 +272,8 @@ func (r *Resolved) Apart() Apart {
 	out := Apart{Dir: a.dir, Access: a.access, Owner: a.owner}
 	out.Text = fmt.Sprintf("%s leads to %s, ", short(a.from), short(a.dir))
 	if a.owner != "" {
-		out.Text += fmt.Sprintf("which belongs to %s: it stays closed, so git fails here; git worktree add makes another working tree", short(a.owner))
+		out.Text += fmt.Sprintf("which belongs to %s: it stays closed, so git fails here; "+
+			"git worktree add makes another working tree", short(a.owner))
 	} else {
 		out.Text += errUnproved.Error() + ": it stays closed, so git fails here"
 	}

@@ -15,8 +15,8 @@ import (
 // hold even so. A preset's rule is dropped if it would open the home directory, a
 // directory above it or a known place of secrets, if it would make the working directory
 // writable, or if it leads through a link that a command could have put there. It loses
-// its write access if something on PATH, or what shells, editors, git or the system act
-// upon, could be changed through it. The baseline's rules for the home directory are
+// its write access if it could change something on PATH, or files that shells, editors, git
+// or the system run or trust. The baseline's rules for the home directory are
 // guarded in the same way. The user's rules, from flags or policies, are not.
 func (rs *resolver) guard() {
 	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
@@ -26,7 +26,8 @@ func (rs *resolver) guard() {
 	g := rs.presets.newGuard(rs.r.Paths)
 	rs.secrets = g.secrets
 	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
-	rs.r.Paths = slices.DeleteFunc(rs.r.Paths, func(p Path) bool { return isGuarded(p) && rs.skipped(p.Rule, g.refuse(&p)) })
+	dropped := func(p Path) bool { return isGuarded(p) && rs.skipped(p.Rule, g.refuse(&p)) }
+	rs.r.Paths = slices.DeleteFunc(rs.r.Paths, dropped)
 	for i := range rs.r.Paths {
 		p := &rs.r.Paths[i]
 		if p.Access&Write == 0 || !isGuarded(*p) {
@@ -54,7 +55,8 @@ func (rs *resolver) refuse(p *Path) error {
 	}
 	for _, link := range p.Links {
 		if (link == "/proc/self" || link == "/proc/thread-self") && Within(p.Path, "/proc") {
-			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead", p.Written)
+			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead",
+				p.Written)
 		}
 	}
 	if p.Access&Write == 0 {
@@ -76,8 +78,8 @@ func (g *guard) unwritable(p *Path) string {
 	if dir := g.onPATH(p); dir != "" {
 		return dir + " is on PATH"
 	}
-	if place := g.actedUpon(p); place != "" && p.Rule.Origin.Source != "preset git" {
-		return "programs outside act upon " + place
+	if place := g.usedOutside(p); place != "" && p.Rule.Origin.Source != "preset git" {
+		return "programs outside run or trust " + place
 	}
 	return ""
 }
@@ -89,7 +91,7 @@ func guarded(r *Rule) bool {
 }
 
 // isAgent reports whether a rule is from a coding agent's preset. Only these may open the
-// agents' own logins.
+// agents' logins.
 func isAgent(r *Rule) bool {
 	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
 	return ok && slices.ContainsFunc(Presets(), func(p PresetInfo) bool { return p.agent && p.Name == name })
@@ -125,8 +127,9 @@ func (g *guard) refuse(p *Path) string {
 	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
 		return "a preset never opens the home directory or one above it"
 	}
-	tool := func(name string) bool { return Within(p.Path, g.home+"/Library/Application Support/"+name) }
-	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, tool) { // toolchains, not secrets
+	toolchains := []string{"go/env", "fnm", "pipx", "pypoetry/venv"} // which have no secrets
+	isTool := func(name string) bool { return Within(p.Path, g.home+"/Library/Application Support/"+name) }
+	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !slices.ContainsFunc(toolchains, isTool) {
 		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {
@@ -192,8 +195,9 @@ func StartupFiles(os string) []string {
 	return places("startup")
 }
 
-// actedUpon returns which of these places could be changed by writing to a path, or "".
-func (g *guard) actedUpon(p *Path) string {
+// usedOutside returns which place that programs outside run or trust could be changed by writing to a
+// path, or "".
+func (g *guard) usedOutside(p *Path) string {
 	for name := range strings.SplitSeq(p.Path, "/") {
 		if name != "" && name[0] == '.' && slices.Contains(places("project"), name) {
 			return name

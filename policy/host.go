@@ -68,11 +68,13 @@ func ThisHost() (Host, error) { return HostIn("") }
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), UID: uint32(os.Geteuid()), ReadDir: files.List, ReadFile: ReadFile}
-	h.Lstat, h.Readlink = lstat, os.Readlink
+	h.Lstat = lstat
+	h.Readlink = os.Readlink
 	h.CountsDirs = files.CountsDirs
 	h.OS = ThisSystem()
 	h.Program, _ = os.Executable() // which Go's runtime knows already
-	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
+	h.Home = path.Clean(os.Getenv("HOME"))
+	if !path.IsAbs(h.Home) {
 		h.Home = PasswdHome()
 	}
 	wd, err := workingDirectory()
@@ -95,9 +97,11 @@ func HostIn(dir string) (Host, error) {
 	case !pl.stat.Mode.IsDir():
 		return Host{}, fmt.Errorf("working directory: %s is not a directory", dir)
 	}
-	if h.Dir = wd; wd != "" {
+	h.Dir = wd
+	if wd != "" {
 		if link := h.PlantedLink(&Path{Path: pl.path, Links: pl.links}); link != "" {
-			return Host{}, fmt.Errorf("the link %s, which a command may have put there, leads to %s; if you mean that, name that place itself", link, pl.path)
+			return Host{}, fmt.Errorf("the link %s, which a command may have put there, leads to %s; "+
+				"if you mean that, name that place itself", link, pl.path)
 		}
 	}
 	h.Dir = pl.path
@@ -114,9 +118,11 @@ func ThisSystem() string {
 
 // check returns what is wrong with a Host.
 func (h *Host) check() error {
-	whole := path.IsAbs(h.Dir) && path.Clean(h.Dir) == h.Dir && path.IsAbs(cmp.Or(h.Home, "/")) && path.IsAbs(cmp.Or(h.TempDir, "/"))
+	whole := path.IsAbs(h.Dir) && path.Clean(h.Dir) == h.Dir
+	whole = whole && path.IsAbs(cmp.Or(h.Home, "/")) && path.IsAbs(cmp.Or(h.TempDir, "/"))
 	if !whole || !slices.Contains(systems, h.OS) || h.Lstat == nil || h.Readlink == nil {
-		return fmt.Errorf("OS %q, in %q, with the home directory %q and %q: linux or macos, absolute paths, the first one clean, Lstat and Readlink are needed",
+		return fmt.Errorf("OS %q, in %q, with the home directory %q and %q: "+
+			"linux or macos, absolute paths, the first one clean, Lstat and Readlink are needed",
 			h.OS, h.Dir, h.Home, h.TempDir)
 	}
 	return nil
@@ -234,10 +240,9 @@ func (r *Resolved) Short(p string) string {
 	return strings.ReplaceAll(p, "$", "$$")
 }
 
-// Foreign makes a host of another system, h.OS, from this one, to print a profile that is
-// to be used there. Only the home directory and the working directory are looked at. All
-// other paths count as directories, except the symbolic links that every macOS has,
-// and devices.
+// Foreign returns a host of the system h.OS, to print a profile for that system on this one.
+// Only the home directory and the working directory are looked at. All other paths count as
+// directories, except the symbolic links that every macOS has, and devices.
 func Foreign(h Host) Host {
 	links := map[string]string{}
 	if h.OS == "macos" {

@@ -34,16 +34,25 @@ const (
 	textList                    // strings
 	portList                    // integers; an empty list counts, too
 	listTable                   // lists of strings by name
-	textTable                   // strings by name; of this and what follows a stronger policy's counts
+	textTable                   // strings by name
 	pathCategory                // paths as in pathList; an empty list counts, too
-	scalar                      // a string; this and what follows have one value
-	number
-	boolean
-	span // this and what follows are limits: a string or an integer
-	size
-	count
-	processors
+	scalar                      // a string
+	number                      // an integer
+	boolean                     // true or false
+	span                        // a time: a string or an integer, like the limits below
+	size                        // bytes
+	count                       // a number of things
+	processors                  // a number of processors, with a fraction
 )
+
+// overrides reports whether the value in the strongest policy counts. The others are added up.
+func (k keyKind) overrides() bool { return k == textTable || k == pathCategory || k.single() }
+
+// single reports whether a key has one value.
+func (k keyKind) single() bool { return k == scalar || k == number || k == boolean || k.limit() }
+
+// limit reports whether a value is a limit.
+func (k keyKind) limit() bool { return k == span || k == size || k == count || k == processors }
 
 // measures say how a limit of each kind is written.
 var measures = [...]struct {
@@ -86,10 +95,14 @@ var keys = [...]key{
 	{"fs.rw_noexec", pathList, fsRules, checkPath, always, Read | Write},
 	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0},
 	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, checkShared, unshares, 0},
-	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec},
-	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read},
-	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write},
-	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(after, _ string, _ *Policy) bool { return after == "true" }, 0},
+	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always,
+		Read | Exec},
+	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always,
+		Read},
+	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always,
+		Read | Write},
+	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil,
+		func(after, _ string, _ *Policy) bool { return after == "true" }, 0},
 	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0},
 	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0},
 	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0},
@@ -107,7 +120,8 @@ var keys = [...]key{
 	// A stranger must not decide where the log goes, or when it is removed.
 	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0},
 	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0},
-	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0},
+	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil,
+		func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
@@ -135,11 +149,17 @@ func (k *key) values(p *Policy) (list []Named) {
 		}
 		for i := range *at {
 			if r := &(*at)[i]; k.kind == pathCategory || r.Access == k.access && !r.Data {
-				list = append(list, Named{Value: r.Path, Optional: r.Optional && !r.Create, Create: r.Create, Origin: r.Origin})
+				list = append(list, Named{
+					Value:    r.Path,
+					Optional: r.Optional && !r.Create,
+					Create:   r.Create,
+					Origin:   r.Origin,
+				})
 			}
 		}
 	case *[]Named:
-		if list = *at; k.kind == textTable {
+		list = *at
+		if k.kind == textTable {
 			list = lastOfEach(list)
 		}
 		if len(list) == 0 {
@@ -184,7 +204,8 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 			n, bad = units.ParsePort(v.Value)
 			v.Value = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
 		}
-		if err = cmp.Or(err, bad); bad == nil {
+		err = cmp.Or(err, bad)
+		if bad == nil {
 			list = append(list, v)
 		}
 	}
@@ -201,7 +222,13 @@ func (k *key) put(p *Policy, list []Named) (err error) {
 		}
 		*at = slices.Grow(*at, len(list))
 		for _, v := range list {
-			*at = append(*at, Rule{Path: v.Value, Access: k.access, Optional: v.Optional || v.Create, Create: v.Create, Origin: v.Origin})
+			*at = append(*at, Rule{
+				Path:     v.Value,
+				Access:   k.access,
+				Optional: v.Optional || v.Create,
+				Create:   v.Create,
+				Origin:   v.Origin,
+			})
 		}
 	case *[]Named:
 		*at = append(*at, list...)
@@ -217,7 +244,8 @@ func (k *key) put(p *Policy, list []Named) (err error) {
 		*at = Named{Value: list[0].Value, Origin: list[0].Origin}
 	case *Limit:
 		var n int64
-		if n, err = measures[k.kind].parse(list[0].Value); err == nil {
+		n, err = measures[k.kind].parse(list[0].Value)
+		if err == nil {
 			*at = Limit{n, list[0].Origin}
 		}
 	}
@@ -254,7 +282,11 @@ func (l *Limits) All() (all []Named) {
 	for i := range keys {
 		k := &keys[i]
 		if at, is := k.at(p).(*Limit); is && at.Value > 0 {
-			all = append(all, Named{Name: strings.TrimPrefix(k.name, "limits."), Value: measures[k.kind].text(at.Value), Origin: at.From})
+			all = append(all, Named{
+				Name:   strings.TrimPrefix(k.name, "limits."),
+				Value:  measures[k.kind].text(at.Value),
+				Origin: at.From,
+			})
 		}
 	}
 	return all

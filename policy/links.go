@@ -29,14 +29,16 @@ func (r *Resolved) CheckLinks() error {
 			case len(p.Links) == 0 || from.BuiltIn():
 			case from.Line > 0 && filepath.Base(from.Source) == ProjectFile:
 				if link := p.LinkOutOf(filepath.Dir(from.Source)); link != "" {
-					return fmt.Errorf("%s: the link %s leads out of the project, to %s; if you mean that, the policy has to name that place itself", from, link, p.Path)
+					return fmt.Errorf("%s: the link %s leads out of the project, to %s; "+
+						"if you mean that, the policy has to name that place itself", from, link, p.Path)
 				}
 			default:
 				if err := r.plantedDoor(p); err != nil {
 					return err
 				}
 				if link := r.host.PlantedLink(p); link != "" {
-					warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+					msg := fmt.Sprintf("the link %s leads to %s", link, p.Path)
+					warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: msg})
 				}
 			}
 		}
@@ -59,7 +61,9 @@ func (r *Resolved) plantedDoor(p *Path) error {
 	if why == "" {
 		return nil
 	}
-	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s; if you mean that, name that place itself", link, p.Path, why)}
+	msg := fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s; "+
+		"if you mean that, name that place itself", link, p.Path, why)
+	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: msg}
 }
 
 // LinkOutOf returns the link in dir by which a path leads out of dir, or "".

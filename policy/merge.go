@@ -15,13 +15,17 @@ import (
 // What a later policy says for every system also overrides what an earlier one says for
 // only one system.
 func Merge(ps ...*Policy) *Policy {
-	sum, rules, names := &Policy{}, 0, 0
+	sum := &Policy{}
+	rules := 0
+	names := 0
 	for _, p := range ps {
 		if p != nil {
-			rules, names = rules+len(p.FS.Rules), names+len(p.Env.Allow)
+			rules += len(p.FS.Rules)
+			names += len(p.Env.Allow)
 		}
 	}
-	sum.FS.Rules, sum.Env.Allow = slices.Grow(sum.FS.Rules, rules), slices.Grow(sum.Env.Allow, names)
+	sum.FS.Rules = slices.Grow(sum.FS.Rules, rules)
+	sum.Env.Allow = slices.Grow(sum.Env.Allow, names)
 	for _, p := range ps {
 		if p == nil {
 			continue
@@ -39,7 +43,7 @@ func Merge(ps ...*Policy) *Policy {
 func mergeSystem(at **Policy, p, system *Policy) {
 	if sum := *at; sum != nil {
 		for i := range keys {
-			if k := &keys[i]; k.kind >= textTable {
+			if k := &keys[i]; k.kind.overrides() {
 				k.merge(sum, p)
 			}
 		}
@@ -118,9 +122,11 @@ func (p *Policy) AuditLog(h Host) (*Audit, error) {
 	a := p.on(h.OS).Audit
 	dir, err := h.absolute(cmp.Or(a.Dir.Value, "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"))
 	if err != nil {
-		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
+		msg := fmt.Sprintf("the audit log's directory %q", a.Dir.Value)
+		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: msg, Err: err}}
 	}
-	a.Dir.Value, a.Keep.Value = dir, cmp.Or(a.Keep.Value, "90")
+	a.Dir.Value = dir
+	a.Keep.Value = cmp.Or(a.Keep.Value, "90")
 	return &a, nil
 }
 
@@ -147,7 +153,8 @@ func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 	for _, os := range systems {
 		for _, w := range p.on(os).widens(base.on(os)) {
 			if !seen[w] {
-				seen[w], wider = true, append(wider, w)
+				seen[w] = true
+				wider = append(wider, w)
 			}
 		}
 	}
@@ -163,7 +170,7 @@ func (p *Policy) widens(base *Policy) []Wider {
 			continue
 		}
 		before := ""
-		if old := k.values(base); old != nil && k.kind >= scalar {
+		if old := k.values(base); old != nil && k.kind.single() {
 			before = old[0].Value
 		}
 		for _, v := range k.values(p) {
@@ -185,7 +192,7 @@ func (k *key) describe(v Named) string {
 	switch {
 	case k.kind == textTable:
 		return v.Name + "=" + strconv.Quote(v.Value)
-	case k.kind >= scalar, k.kind == portList:
+	case k.kind.single(), k.kind == portList:
 		return v.Value
 	}
 	return strconv.Quote(v.Value)

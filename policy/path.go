@@ -30,7 +30,8 @@ func (h *Host) venv() string {
 func ordinary(dir string) bool {
 	system := func(top string) bool { return Within(dir, top) }
 	return slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/opt", "/snap", "/nix"}, system) ||
-		strings.HasSuffix(dir, "/.local/bin") || strings.HasSuffix(dir, "/.cargo/bin") || strings.HasSuffix(dir, "/go/bin")
+		strings.HasSuffix(dir, "/.local/bin") || strings.HasSuffix(dir, "/.cargo/bin") ||
+		strings.HasSuffix(dir, "/go/bin")
 }
 
 // mostPrograms is how many entries of a directory on PATH are looked at for a program.

@@ -57,8 +57,8 @@ type Rule struct {
 	Origin   Origin
 }
 
-// Named is a string with the place where it was written: a preset's name, a variable, the
-// path of a Unix socket, a denial. A single value of "" is not set.
+// Named is a value with its origin: a preset's name, a variable, the path of a Unix socket, a
+// denial. As a single setting, an empty Value means unset.
 type Named struct {
 	Name     string // of a variable that is set, or a list of words; "" elsewhere
 	Value    string

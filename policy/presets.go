@@ -17,13 +17,21 @@ var presetFiles embed.FS
 
 // PresetInfo describes a built-in preset for listings.
 type PresetInfo struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Commands    []string `json:"commands"` // base names of commands that switch it on; a final "*" stands for any ending
-	Files       []string `json:"files"`    // files in the working directory or above that switch it on
-	Dirs        []string `json:"-"`        // a command found in one of these directories switches it on; on PATH, its tools
-	Programs    []string `json:"-"`        // programs that others start unasked: one on PATH switches it on, if anything may be written
-	Vars        []string `json:"-"`        // variables for a directory of its programs: one that is set switches on its tools
+	Name        string `json:"name"`
+	Description string `json:"description"`
+
+	// Commands and Files switch it on: base names of commands, in which a final "*" stands for any
+	// ending, and files in the working directory or above.
+	Commands []string `json:"commands"`
+	Files    []string `json:"files"`
+
+	// Dirs are directories of its programs: a command found in one switches it on. One on PATH
+	// switches on its tools.
+	Dirs []string `json:"-"`
+	// Programs are started by others unasked: one on PATH switches it on, if anything may be written.
+	Programs []string `json:"-"`
+	// Vars name a directory of its programs: one that is set switches on its tools.
+	Vars []string `json:"-"`
 
 	agent bool // a coding agent's
 }
@@ -35,7 +43,16 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 	table := tables.Presets
 	all := make([]PresetInfo, len(table))
 	for i, s := range table {
-		all[i] = PresetInfo{s.Name, s.Note, s.Key("commands"), s.Key("files"), s.Key("dirs"), s.Key("programs"), s.Key("vars"), s.Key("agent") != nil}
+		all[i] = PresetInfo{
+			Name:        s.Name,
+			Description: s.Note,
+			Commands:    s.Key("commands"),
+			Files:       s.Key("files"),
+			Dirs:        s.Key("dirs"),
+			Programs:    s.Key("programs"),
+			Vars:        s.Key("vars"),
+			agent:       s.Key("agent") != nil,
+		}
 	}
 	return all
 })
@@ -55,11 +72,13 @@ func Preset(name string) (*Policy, error) {
 	}
 	p := &Policy{}
 	for _, s := range tables.Read(string(text)) {
-		part, what := p, s.Name
+		part := p
+		what := s.Name
 		if os, rest, _ := strings.Cut(s.Name, " "); slices.Contains(systems, os) {
 			at := p.part(os)
 			*at = cmp.Or(*at, &Policy{})
-			part, what = *at, rest
+			part = *at
+			what = rest
 		}
 		if err := part.addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
 			return nil, fmt.Errorf("preset %s: [%s]: %w", name, s.Name, err)
@@ -77,31 +96,38 @@ const toolsOnly = ":tools"
 // commands that read them. A command may change its copies.
 func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Origin) error {
 	kind, more, _ := strings.Cut(what, " ")
-	switch {
-	case what == "env":
+	switch kind {
+	case "env":
 		p.fill("env.allow", Named{Origin: from}, s.Entries)
-	case what == "guard":
+		return nil
+	case "guard":
 		p.fill("guard.lists", Named{Origin: from}, s.Entries)
-	case kind == "ro", kind == "rox":
+		return nil
+	case "ro", "rox":
 		p.fill("fs."+kind, Named{Optional: true, Origin: from}, s.Entries)
-	case tools:
-	case kind == "rw", kind == "rw_noexec":
+		return nil
+	}
+	if tools {
+		return nil
+	}
+	switch kind {
+	case "rw", "rw_noexec":
 		p.fill("fs."+kind, Named{Optional: true, Create: more == "create", Origin: from}, s.Entries)
-	case kind == "data":
+	case "data":
 		before := len(p.FS.Rules)
 		p.fill("fs.rw_noexec", Named{Optional: true, Create: more == "create", Origin: from}, s.Entries)
 		for i := range p.FS.Rules[before:] {
 			p.FS.Rules[before+i].Data = true
 		}
-	case what == "set":
+	case "set":
 		for _, k := range s.Keys {
 			p.Env.Set = append(p.Env.Set, Named{Name: k.Name, Value: k.Entries[0], Origin: from})
 		}
-	case what == "links", what == "copies":
+	case "links", "copies":
 		for _, k := range s.Keys {
-			p.FS.Cache = append(p.FS.Cache, CacheEntry{Name: k.Name, To: k.Entries[0], Copy: what == "copies"})
+			p.FS.Cache = append(p.FS.Cache, CacheEntry{Name: k.Name, To: k.Entries[0], Copy: kind == "copies"})
 		}
-	case kind == "closed":
+	case "closed":
 		for _, k := range s.Keys {
 			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
 		}
@@ -177,6 +203,8 @@ func (rs *resolver) wholeApp(p *Path) {
 		return
 	}
 	if pl, err := rs.w.walk(app + "/Contents"); err == nil && pl.gone == "" && pl.path == app+"/Contents" {
-		p.Path, p.Mode, p.ID = pl.path, pl.stat.Mode.Type(), pl.stat.ID
+		p.Path = pl.path
+		p.Mode = pl.stat.Mode.Type()
+		p.ID = pl.stat.ID
 	}
 }

@@ -29,9 +29,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		return nil, Errors{{Code: CodeValue, Msg: "host", Err: err}}
 	}
 	flat := p.on(h.OS)
-	paths, asked := 0, len(flat.FS.Deny)+len(flat.Net.ConnectTCP)+len(flat.Net.BindTCP)+len(flat.Net.Unix)+len(flat.Env.Allow)+len(flat.Env.Set)
+	paths := 0
+	asked := len(flat.FS.Deny) + len(flat.Net.ConnectTCP) + len(flat.Net.BindTCP) + len(flat.Net.Unix) +
+		len(flat.Env.Allow) + len(flat.Env.Set)
 	for rule := range flat.paths {
-		if paths++; !rule.Optional { // not from the baseline or a preset
+		paths++
+		if !rule.Optional { // not from the baseline or a preset
 			asked++
 		}
 	}
@@ -51,7 +54,8 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	if asked > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", asked, MaxRules)}}
 	}
-	rs.r.Paths, rs.r.Skipped = make([]Path, 0, paths+1), make([]Skip, 0, paths)
+	rs.r.Paths = make([]Path, 0, paths+1)
+	rs.r.Skipped = make([]Skip, 0, paths)
 	for rule := range flat.paths {
 		rs.rule(rule)
 	}
@@ -67,8 +71,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.sockets(flat.Net.Unix)
 	rs.r.Private = flat.Private
 	rs.environment(&flat.Env, flat.Presets)
-	rs.r.env, rs.r.audit, rs.r.closed = flat.Env, flat.Audit, flat.Closed
-	rs.r.Limits, rs.r.Presets, rs.r.Guard = flat.Limits, flat.Presets, flat.Guard
+	rs.r.env = flat.Env
+	rs.r.audit = flat.Audit
+	rs.r.closed = flat.Closed
+	rs.r.Limits = flat.Limits
+	rs.r.Presets = flat.Presets
+	rs.r.Guard = flat.Guard
 	if err := rs.errs.err(); err != nil {
 		return nil, err
 	}
@@ -106,7 +114,8 @@ type resolver struct {
 
 func (rs *resolver) fail(o Origin, code Code, hint, msg string) {
 	e := Error{Origin: o, Code: code, Msg: msg, Hint: hint}
-	if !slices.ContainsFunc(rs.errs, func(said *Error) bool { return *said == e }) { // Merge keeps some values twice: for all systems, and over those for one
+	// Merge keeps some values twice: for all systems, and over those for one
+	if !slices.ContainsFunc(rs.errs, func(said *Error) bool { return *said == e }) {
 		rs.errs = append(rs.errs, &e)
 	}
 }
@@ -154,7 +163,8 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	}
 	walk := rs.w.spelled
 	if rule.Origin.BuiltIn() { // spelled as on disk
-		rs.w.exact, walk = false, rs.w.walk
+		rs.w.exact = false
+		walk = rs.w.walk
 	}
 	pl, err := walk(written)
 	p := Path{
@@ -171,7 +181,8 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 				rs.leave(rule, rule.Origin.BuiltIn(), CodeRefused, "", err.Error())
 				return Path{}, false
 			}
-			p.Mode, rule.Optional = fs.ModeDir, true
+			p.Mode = fs.ModeDir
+			rule.Optional = true
 			rs.r.Create = append(rs.r.Create, p)
 		}
 		hint := ""
@@ -215,7 +226,8 @@ func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 // net decides how much of the network is open. A list of ports, empty or not, limits the
 // network to these ports, whether allow is "false" or not set.
 func (rs *resolver) net(n *Net) {
-	out, ports := &rs.r.Net, slices.Concat(n.ConnectTCP, n.BindTCP)
+	out := &rs.r.Net
+	ports := slices.Concat(n.ConnectTCP, n.BindTCP)
 	byFlag := slices.ContainsFunc(ports, func(p Port) bool { return p.Origin.flag() })
 	for _, p := range ports {
 		if p.Number == 0 {
@@ -225,22 +237,28 @@ func (rs *resolver) net(n *Net) {
 	allow := n.Allow
 	switch {
 	case n.ConnectTCP == nil && n.BindTCP == nil, allow.Origin.flag() && !byFlag: // --net and --no-net outrank files
-		out.Mode, out.From = NetOpen, cmp.Or(allow.Origin, Origin{Source: "default"})
+		out.Mode = NetOpen
+		out.From = cmp.Or(allow.Origin, Origin{Source: "default"})
 		if allow.Value == "false" {
 			out.Mode = NetNone
 		}
 		return
 	case len(ports) == 0:
-		out.Mode, out.From = NetNone, Origin{Source: "an empty list of ports"}
+		out.Mode = NetNone
+		out.From = Origin{Source: "an empty list of ports"}
 		return
 	}
-	out.Mode, out.From, out.ConnectTCP, out.BindTCP = NetPorts, ports[0].Origin, n.ConnectTCP, n.BindTCP
+	out.Mode = NetPorts
+	out.From = ports[0].Origin
+	out.ConnectTCP = n.ConnectTCP
+	out.BindTCP = n.BindTCP
 	// In one file "allow = true" beside a list means the list. In two files the
 	// two contradict each other. A flag outranks what files allow.
 	other := slices.IndexFunc(ports, func(p Port) bool { return p.Origin.Source != allow.Origin.Source })
 	if allow.Value == "true" && byFlag == allow.Origin.flag() && other >= 0 {
 		rs.fail(allow.Origin, CodeContradiction, fmt.Sprintf("--connect-tcp %d", ports[other].Number),
-			fmt.Sprintf("the whole network is allowed here, but %s limits it to port %d", ports[other].Origin, ports[other].Number))
+			fmt.Sprintf("the whole network is allowed here, but %s limits it to port %d", ports[other].Origin,
+				ports[other].Number))
 	}
 }
 

@@ -56,7 +56,8 @@ func (r *Resolved) AssumeMade(will func(*Path) bool) {
 	for i := range r.Create {
 		if p := &r.Create[i]; will(p) {
 			r.Paths = append(r.Paths, *p)
-			r.Skipped = slices.DeleteFunc(r.Skipped, func(s Skip) bool { return s.Rule.Path == p.Rule.Path && s.Rule.Origin == p.Rule.Origin })
+			same := func(s Skip) bool { return s.Rule.Path == p.Rule.Path && s.Rule.Origin == p.Rule.Origin }
+			r.Skipped = slices.DeleteFunc(r.Skipped, same)
 		}
 	}
 }
@@ -128,7 +129,13 @@ func (r *Resolved) Policy() *Policy {
 	for i := range r.Paths {
 		if from := r.Paths[i].Rule.Origin; from.Source != sourceTemp {
 			create := r.Paths[i].Rule.Create
-			p.FS.Rules = append(p.FS.Rules, Rule{Path: literal(r.Paths[i].Path), Access: r.Paths[i].Access, Optional: create, Create: create, Origin: from})
+			p.FS.Rules = append(p.FS.Rules, Rule{
+				Path:     literal(r.Paths[i].Path),
+				Access:   r.Paths[i].Access,
+				Optional: create,
+				Create:   create,
+				Origin:   from,
+			})
 		}
 	}
 	for _, d := range r.Deny {
@@ -139,7 +146,8 @@ func (r *Resolved) Policy() *Policy {
 		p.FS.Deny = append(p.FS.Deny, Named{Value: literal(pattern), Origin: d.Deny.Origin})
 	}
 	if r.Net.Mode == NetPorts {
-		p.Net.ConnectTCP, p.Net.BindTCP = append([]Port{}, r.Net.ConnectTCP...), append([]Port{}, r.Net.BindTCP...)
+		p.Net.ConnectTCP = append([]Port{}, r.Net.ConnectTCP...)
+		p.Net.BindTCP = append([]Port{}, r.Net.BindTCP...)
 	}
 	if r.Net.From.Source != "default" {
 		p.Net.Allow = Named{Value: strconv.FormatBool(r.Net.Mode == NetOpen), Origin: r.Net.From}

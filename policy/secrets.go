@@ -105,7 +105,8 @@ func (g *guard) secret(p string, agent bool) string {
 			continue
 		}
 		below := p[len(s.base)+1:]
-		for at, _ := slices.BinarySearch(s.names, below); at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
+		first, _ := slices.BinarySearch(s.names, below)
+		for at := first; at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
 			if Within(s.names[at], below) {
 				return s.base + "/" + s.names[at]
 			}
@@ -156,7 +157,8 @@ func (r *Resolved) builtIn() (all []*Path) {
 }
 
 func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
-	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Named{Value: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
+	deny := Named{Value: glob.QuoteMeta(literal(written)), Origin: from}
+	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: deny, Secret: secret})
 }
 
 // tokenFiles returns the files that a pattern of secretTrees names on this machine, if
@@ -203,14 +205,17 @@ func (rs *resolver) spareSecrets() {
 	}
 	rs.w.exact = false
 	rs.spareAgents()
-	builtIn, secrets := rs.r.builtIn(), rs.secrets
+	builtIn := rs.r.builtIn()
+	secrets := rs.secrets
 	if secrets == nil || wide != nil || len(rs.presets.Env) != len(rs.host.Env) {
 		secrets = rs.host.secretPaths()
 	}
 	for i := range secrets {
-		set, by := &secrets[i], wide
+		set := &secrets[i]
+		by := wide
 		if by == nil {
-			at := slices.IndexFunc(builtIn, func(p *Path) bool { return p.Rule.Origin.Source == "baseline" && Within(set.base, p.Path) })
+			opens := func(p *Path) bool { return p.Rule.Origin.Source == "baseline" && Within(set.base, p.Path) }
+			at := slices.IndexFunc(builtIn, opens)
 			if at < 0 {
 				continue
 			}
@@ -270,10 +275,10 @@ func (rs *resolver) spare(by Origin, home, place string) {
 	rs.denyPath(pl.path, pl.path, by, true)
 }
 
-// Lent returns the paths that a coding agent's preset opens only for reading, but that a
-// wide rule would make writable: a rule for home (which is without links) or above, or for
-// where links in it lead. The agent outside acts upon these paths. A rule for such a path,
-// or for a directory on the agent's way to it, opens it.
+// Lent returns the paths that an agent's preset opens only for reading, but that a rule for
+// home, for a directory above it, or for a target of its links would make writable. The agent
+// itself relies on these paths, so they stay read-only unless a rule names the path, or a
+// directory on the way to it. home must be without links.
 func (r *Resolved) Lent(home string) (lent []string) {
 	inHome := func(p string) bool { return Within(p, home) }
 	asked := func(p *Path) bool {
@@ -301,7 +306,7 @@ func (r *Resolved) Lent(home string) (lent []string) {
 
 // Unwise returns a function that says why only the user should allow a canonical path, or
 // "". The reasons are places of secrets, files with tokens in toolchains, and, for writing,
-// what is on PATH and what programs outside act upon. A directory counts with everything
+// what is on PATH and what programs outside run or trust. A directory counts with everything
 // in it. The machine is looked at once, as it is now.
 func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	if r.host.Lstat == nil {

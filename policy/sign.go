@@ -28,7 +28,8 @@ func Sign(h *Host) (*Policy, error) {
 		return nil, err
 	}
 	if s.set["commit.gpgsign"] != "true" && s.set["tag.gpgsign"] != "true" && s.set["user.signingkey"] == "" {
-		return nil, s.fail("git config --global commit.gpgsign true", "your git configuration, without the repository's, does not say that commits are signed")
+		return nil, s.fail("git config --global commit.gpgsign true",
+			"your git configuration, without the repository's, does not say that commits are signed")
 	}
 	if s.set["gpg.format"] == "ssh" {
 		return s.ssh()
@@ -112,7 +113,8 @@ func (s *signing) undecided() error {
 		m, differs := s.maybe[name]
 		if differs && m.value != s.set[name] {
 			return s.fail("git config --show-origin --get "+name,
-				"it is not known which %s counts, since %s sets it if %q holds, which zsbx can't tell", name, m.file, m.condition)
+				"it is not known which %s counts, since %s sets it if %q holds, which zsbx can't tell",
+				name, m.file, m.condition)
 		}
 	}
 	return nil
@@ -148,7 +150,8 @@ func (s *signing) applies(section, condition, dir, gitDir string) (holds, known 
 	for _, here := range []string{gitDir, s.host.Follow(gitDir).Path} {
 		for _, at := range places {
 			if kind == "gitdir/i" {
-				here, at = strings.ToLower(here), strings.ToLower(at)
+				here = strings.ToLower(here)
+				at = strings.ToLower(at)
 			}
 			switch {
 			case anywhere && below && strings.Contains(here, at+"/"),
@@ -178,11 +181,13 @@ func (s *signing) ssh() (*Policy, error) {
 	p := &Policy{}
 	sock := s.host.Getenv("SSH_AUTH_SOCK")
 	if !s.isSocket(sock) {
-		return nil, s.fail(`eval "$(ssh-agent)" && ssh-add`, "commits are signed by SSH, but SSH_AUTH_SOCK names no agent's socket")
+		return nil, s.fail(`eval "$(ssh-agent)" && ssh-add`,
+			"commits are signed by SSH, but SSH_AUTH_SOCK names no agent's socket")
 	}
 	p.Net.Unix = []Named{{Value: literal(sock), Origin: s.from}}
 	key := s.set["user.signingkey"]
-	if key == "" || strings.HasPrefix(key, "key::") || strings.HasPrefix(key, "ssh-") || strings.HasPrefix(key, "ecdsa-") {
+	if key == "" || strings.HasPrefix(key, "key::") || strings.HasPrefix(key, "ssh-") ||
+		strings.HasPrefix(key, "ecdsa-") {
 		return p, nil // the key itself, or the agent's first one
 	}
 	file := s.home(key, s.host.Dir)
@@ -214,7 +219,8 @@ func (h *Host) notPublic(file string) string {
 // gpg opens the agent and GnuPG's directory, without the private keys.
 func (s *signing) gpg() (*Policy, error) {
 	h := s.host
-	dir, moved := h.Home+"/.gnupg", h.Getenv("GNUPGHOME")
+	dir := h.Home + "/.gnupg"
+	moved := h.Getenv("GNUPGHOME")
 	if moved != "" {
 		dir = path.Clean(moved)
 	}
@@ -226,7 +232,8 @@ func (s *signing) gpg() (*Policy, error) {
 		}
 	}
 	if sock == "" {
-		return nil, s.fail("gpgconf --launch gpg-agent", "commits are signed by GnuPG, but its agent does not run: there is no socket S.gpg-agent")
+		return nil, s.fail("gpgconf --launch gpg-agent",
+			"commits are signed by GnuPG, but its agent does not run: there is no socket S.gpg-agent")
 	}
 	p := &Policy{}
 	p.Net.Unix = []Named{{Value: literal(sock), Origin: s.from}}
@@ -267,7 +274,8 @@ func (rs *resolver) signing() {
 			continue
 		}
 		if rs.userAccess(p.Path)&Write != 0 {
-			rs.fail(p.Rule.Origin, CodeContradiction, "", fmt.Sprintf("%s would be writable by a wider rule: name the project instead", p.Path))
+			rs.fail(p.Rule.Origin, CodeContradiction, "",
+				fmt.Sprintf("%s would be writable by a wider rule: name the project instead", p.Path))
 			continue
 		}
 		if !p.Mode.IsRegular() {

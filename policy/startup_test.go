@@ -9,7 +9,7 @@ import (
 )
 
 // TestRelocations points every variable that moves a preset's directories at
-// places that programs outside act upon: none becomes writable.
+// places that programs outside run or trust: none becomes writable.
 func TestRelocations(t *testing.T) {
 	h, p := homeWithEverything(t)
 	h.mkdirs(t, "project/.git/hooks", "project/.vscode", "project/.cache", ".config/fish/functions", ".config/systemd/user", ".config/nvim/lua",
@@ -74,7 +74,7 @@ func TestSystemPlaces(t *testing.T) {
 		"/usr/local/cargo/registry": false, "/usr/local/rustup": false, "/go/pkg/mod": false, "/opt/cache": false, "/var/cache/go": false,
 		"/builds/x/.cache": false, "/home/u/.cache/go-build": false, "/home/u/.cargo/registry": false, "/home/v/.cache": false, "/home/u/.configs": false,
 	} {
-		got := g.actedUpon(&Path{Path: p, Mode: fs.ModeDir})
+		got := g.usedOutside(&Path{Path: p, Mode: fs.ModeDir})
 		if (got != "") != want {
 			t.Errorf("%s: %q", p, got)
 		}

@@ -62,7 +62,8 @@ func (rs *resolver) temporary() {
 	}
 	for _, dir := range dirs {
 		if dir != "" {
-			rs.rule(Rule{Path: literal(dir), Access: Read | Write | Exec, Optional: true, Origin: Origin{Source: sourceTemp}})
+			rs.rule(Rule{Path: literal(dir), Access: Read | Write | Exec, Optional: true,
+				Origin: Origin{Source: sourceTemp}})
 		}
 	}
 }

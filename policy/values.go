@@ -23,15 +23,18 @@ func hasControl(s string) bool {
 
 // checkPath returns what is wrong with a path as it is written in a rule.
 func checkPath(s string) error {
-	switch {
-	case s == "":
+	if s == "" {
 		return errors.New("an empty path")
-	case hasControl(s):
+	}
+	if hasControl(s) {
 		return fmt.Errorf("path %q has a control character", s)
-	case strings.Contains(s, "\uFFFD"):
+	}
+	if strings.Contains(s, "\uFFFD") {
 		return fmt.Errorf("path %q has U+FFFD, which stands for text that could not be read", s)
-	case s[0] == '~' && len(s) > 1 && s[1] != '/':
-		return fmt.Errorf("path %q: another user's home directory must be written out (a file of that name is %q)", s, "./"+s)
+	}
+	if s[0] == '~' && len(s) > 1 && s[1] != '/' {
+		return fmt.Errorf("path %q: another user's home directory must be written out (a file of that name is %q)",
+			s, "./"+s)
 	}
 	return checkVariables(s)
 }
@@ -130,8 +133,10 @@ func checkListName(s string) error {
 func checkGuardWords(s string) error {
 	words := strings.Fields(s)
 	_, err := path.Match(s, "")
-	if err != nil || hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
-		return fmt.Errorf("bad entry %q of a guard list: must be a command's name without a directory, then arguments, all as patterns", s)
+	if err != nil || hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" ||
+		strings.Contains(words[0], "/") {
+		return fmt.Errorf("bad entry %q of a guard list: must be a command's name without a directory, "+
+			"then arguments, all as patterns", s)
 	}
 	return nil
 }

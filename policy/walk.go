@@ -20,7 +20,7 @@ const maxLinks = 40
 // place is where a path leads.
 type place struct {
 	path  string   // canonical: without symbolic links, "." and ".."
-	stat  Stat     // of what is there
+	stat  Stat     // of the file at path
 	gone  string   // "does not exist" or the like; "" if there is something
 	at    string   // the part of the path that gone is about
 	links []string // the symbolic links that were followed, each in a canonical directory
@@ -39,7 +39,7 @@ type walker struct {
 	dir  string          // the last one without links, and a slash: many paths are in the same one
 
 	// exact asks for names as the file system spells them. macOS finds ".ssh" as
-	// ".SSH", but a rule for the latter matches nothing.
+	// ".SSH", but a rule for ".SSH" matches nothing.
 	exact bool
 	names map[string]*dirNames // of directories, for exact
 	folds map[string]bool      // by directory: whether the case of names is ignored in it or above it
@@ -61,7 +61,12 @@ type dirNames struct {
 }
 
 func newWalker(h *Host, size int) *walker {
-	return &walker{host: h, seen: make(map[string]seen, size), names: map[string]*dirNames{}, folds: map[string]bool{}}
+	return &walker{
+		host:  h,
+		seen:  make(map[string]seen, size),
+		names: make(map[string]*dirNames),
+		folds: make(map[string]bool),
+	}
 }
 
 // walk resolves an absolute path. If it does not exist, the longest part that does is
@@ -72,67 +77,86 @@ func (w *walker) walk(p string) (place, error) {
 	if !path.IsAbs(p) {
 		p = "/" + p
 	}
-	at, plain := place{path: "/", stat: Stat{Mode: fs.ModeDir}}, true // plain: the part that was walked is canonical as it is
+	at := place{path: "/", stat: Stat{Mode: fs.ModeDir}}
+	plain := true // what was walked so far is canonical as it is written
 	rest := p[1:]
 	if !w.exact && len(w.dir) > 1 && strings.HasPrefix(p, w.dir) {
-		at.path, rest = w.dir[:len(w.dir)-1], p[len(w.dir):]
+		at.path = w.dir[:len(w.dir)-1]
+		rest = p[len(w.dir):]
 	}
 	for rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		full := strings.TrimSuffix(p[:max(len(p)-len(rest), 1)], "/")
-		if plain = plain && name != "" && name != "." && name != ".."; !plain {
+		plain = plain && name != "" && name != "." && name != ".."
+		if !plain {
 			full = path.Join(at.path, name)
 		}
-		switch {
-		case name == "" || name == ".":
+		if name == "" || name == "." {
 			continue
-		case at.gone != "": // ".." can only be taken lexically
+		}
+		if at.gone == "" && !at.stat.Mode.IsDir() {
+			at.gone = notDir
+			at.at = at.path
+		}
+		if at.gone != "" { // ".." can only be taken lexically
 			at.path = full
-			continue
-		case !at.stat.Mode.IsDir():
-			at.gone, at.at, at.path = notDir, at.path, full
 			continue
 		}
 		s, err := w.look(at.path, full)
+		if at.unread == "" && (s.unread || err != nil && w.exact) {
+			at.unread = at.path
+		}
 		if err != nil {
-			if w.exact && at.unread == "" {
-				at.unread = at.path
-			}
 			return place{path: path.Join(full, rest), links: at.links, unread: at.unread}, err
 		}
 		if plain && rest == "" && !w.exact {
 			w.dir = full[:len(full)-len(name)]
 		}
-		if s.unread && at.unread == "" {
-			at.unread = at.path
+		plain = at.enter(&s, full, w.exact) && plain
+		if at.gone != "" || s.stat.Mode&fs.ModeSymlink == 0 {
+			continue
 		}
-		at.path, at.stat = full, s.stat
-		if w.exact && s.exact != "" {
-			at.path, plain = s.exact, plain && s.exact == full
+		plain = false
+		if len(at.links) == maxLinks {
+			return place{path: path.Join(at.path, rest), links: at.links}, syscall.ELOOP
 		}
-		switch link := at.path; {
-		case s.gone:
-			at.gone, at.at = "does not exist", full
-		case s.stat.Mode&fs.ModeSymlink == 0:
-		case s.target == "":
-			at.gone, at.at = "does not exist", link
-		case len(at.links) == maxLinks:
-			return place{path: path.Join(link, rest), links: at.links}, syscall.ELOOP
-		default:
-			at.links, plain = append(at.links, link), false
-			rest = s.target + "/" + rest
-			if at.path = path.Dir(link); path.IsAbs(s.target) {
-				at.path = "/"
-			}
-			at.stat = Stat{Mode: fs.ModeDir}
-		}
+		at.follow(s.target)
+		rest = s.target + "/" + rest
 	}
 	var err error
 	if at.gone == "" && w.host.Lstat != nil && at.stat.ID == (FileID{}) { // a directory above the last name
 		at.stat, err = w.host.Lstat(at.path)
 	}
 	return at, err
+}
+
+// enter goes on to what was found at a path. With exact, this is the path as the file system spells
+// it, and enter reports whether that is the path as it was given.
+func (pl *place) enter(s *seen, full string, exact bool) (same bool) {
+	pl.path = full
+	pl.stat = s.stat
+	if exact && s.exact != "" {
+		pl.path = s.exact
+	}
+	if s.gone {
+		pl.gone = "does not exist"
+		pl.at = full
+	} else if s.stat.Mode&fs.ModeSymlink != 0 && s.target == "" {
+		pl.gone = "does not exist"
+		pl.at = pl.path
+	}
+	return pl.path == full
+}
+
+// follow goes from a symbolic link to the directory in which its target is looked up.
+func (pl *place) follow(target string) {
+	pl.links = append(pl.links, pl.path)
+	pl.path = path.Dir(pl.path)
+	if path.IsAbs(target) {
+		pl.path = "/"
+	}
+	pl.stat = Stat{Mode: fs.ModeDir}
 }
 
 // look looks at one name in a canonical directory. full is its path.
@@ -143,7 +167,8 @@ func (w *walker) look(dir, full string) (seen, error) {
 		if w.host.Lstat != nil {
 			s.stat, err = w.host.Lstat(full)
 		}
-		if s.gone = Missing(err); err != nil && !s.gone {
+		s.gone = Missing(err)
+		if err != nil && !s.gone {
 			return s, err
 		}
 	}
@@ -162,8 +187,7 @@ func (w *walker) look(dir, full string) (seen, error) {
 }
 
 // Remembering returns a copy of the Host whose RealPath and Trail look at each name only
-// once, and not at those that h remembers. It is for a moment in which nothing should
-// change.
+// once, and not at those that h remembers. Use the copy only as long as nothing should change.
 func (h *Host) Remembering() *Host {
 	c := *h
 	c.walker = newWalker(&c, 16)
@@ -174,7 +198,7 @@ func (h *Host) Remembering() *Host {
 }
 
 // RealPath follows every symbolic link of a clean absolute path, also as the last name,
-// and returns the canonical path with what is there. If nothing is there, the error is a
+// and returns the canonical path, and the Stat of the file. If there is no file, the error is a
 // *fs.PathError for fs.ErrNotExist. Any other error leaves that unknown (Way).
 func (h *Host) RealPath(p string) (string, Stat, error) {
 	real, _, st, err := h.Trail(p)
@@ -224,12 +248,13 @@ func (w *walker) spelling(dir, full string, st Stat) (exact string, unread bool)
 	return full, in.unread
 }
 
-// spelled is walk with each name as its directory has it, also behind links.
+// spelled does what walk does, with each name as its directory lists it, also behind links.
 func (w *walker) spelled(p string) (place, error) {
 	w.spell(p)
 	pl, err := w.walk(p)
 	if !w.exact && err == nil && len(pl.links) > 0 {
-		if w.spell(pl.path); w.exact {
+		w.spell(pl.path)
+		if w.exact {
 			return w.walk(p)
 		}
 	}
@@ -245,7 +270,8 @@ func (w *walker) spell(p string) {
 	var asked []string
 	for dir, known := "", false; !w.exact && !known && w.host.Lstat != nil && len(p) > 1; p = dir {
 		dir = path.Dir(p)
-		if w.exact, known = w.folds[dir]; known {
+		w.exact, known = w.folds[dir]
+		if known {
 			continue
 		}
 		name := path.Base(p)
@@ -279,17 +305,23 @@ const notDir = "is not a directory"
 // missingHint returns what to type if a path is missing. A directory to be written can be
 // made, by hand or by zsbx, where its links lead, unless a file is in the way.
 func missingHint(rule *Rule, written string, pl *place) string {
-	switch {
-	case isPattern(written), rule.Access&Write != 0 && pl.gone == notDir:
+	if isPattern(written) {
 		return ""
-	case rule.Access&Write == 0 && rule.Origin.flag():
-		return "--ignore-missing"
-	case rule.Access&Write == 0:
-		return "{ path = " + tree.QuoteTOML(rule.Path) + ", optional = true }"
-	case rule.Origin.flag():
-		return "mkdir -p " + shell.Quote(pl.path) + "\n--create-missing"
 	}
-	return "mkdir -p " + shell.Quote(pl.path)
+	if rule.Access&Write == 0 {
+		if rule.Origin.flag() {
+			return "--ignore-missing"
+		}
+		return "{ path = " + tree.QuoteTOML(rule.Path) + ", optional = true }"
+	}
+	if pl.gone == notDir {
+		return ""
+	}
+	mkdir := "mkdir -p " + shell.Quote(pl.path)
+	if rule.Origin.flag() {
+		return mkdir + "\n--create-missing"
+	}
+	return mkdir
 }
 
 // whyGone returns why there is nothing at the path that was written.

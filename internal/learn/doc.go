@@ -5,7 +5,7 @@
 //
 // It never proposes the home directory or one above it, a directory above the project, one
 // that programs share, such as ~/.cache, /tmp or /usr, a place of secrets, or a directory
-// that has one in it. It never proposes to write what programs outside act upon, what may
+// that has one in it. It never proposes to write what programs outside run or trust, what may
 // be their settings, what is on PATH, or another project and its programs. Needs without a
 // proposal are returned with the reason.
 //

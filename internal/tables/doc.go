@@ -1,5 +1,5 @@
 // Package tables has what the policy knows about the world, as text: the baseline's
-// paths, places of secrets, places that programs outside act upon, names of variables,
+// paths, places of secrets, places that programs outside run or trust, names of variables,
 // what each preset is detected by, and the guard's lists. Presets are written in the same
 // form. It is the same on every system.
 //

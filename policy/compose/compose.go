@@ -101,7 +101,12 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 		}
 		p, err := policy.Preset(n.Value)
 		if err != nil {
-			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue, Msg: err.Error(), Hint: "zsbx profile --list"})
+			errs = append(errs, &policy.Error{
+				Origin: n.Origin,
+				Code:   policy.CodeValue,
+				Msg:    err.Error(),
+				Hint:   "zsbx profile --list",
+			})
 			continue
 		}
 		asked.Presets = append(asked.Presets, n)
@@ -200,7 +205,10 @@ func (s *Sources) defaults() *policy.Policy {
 	for _, dir := range []string{"/tmp", "/var/tmp", s.UserTemp} { // on macOS most programs use only the last
 		if s.SharedTmp && dir != "" {
 			p.FS.Rules = append(p.FS.Rules, policy.Rule{
-				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: policy.Origin{Source: "--shared-tmp"},
+				Path:     dir,
+				Access:   policy.Read | policy.Write | policy.Exec,
+				Optional: true,
+				Origin:   policy.Origin{Source: "--shared-tmp"},
 			})
 		}
 	}

@@ -23,7 +23,8 @@ import (
 
 // trustRecord is what the trust store keeps for one project policy.
 type trustRecord struct {
-	Path   string    `json:"path"`   // canonical except the last name: a link to another project's file must not get its trust
+	// canonical except the last name: a link to another project's file must not get its trust
+	Path   string    `json:"path"`
 	SHA256 string    `json:"sha256"` // of the content, hexadecimal
 	Time   time.Time `json:"time"`
 }
@@ -111,7 +112,8 @@ type UntrustedError struct {
 // Error names the file, and its first rule that allows something.
 func (e *UntrustedError) Error() string {
 	if e.Unread != nil {
-		return fmt.Sprintf("%s: the project policy allows more than it takes away, and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
+		return fmt.Sprintf("%s: the project policy allows more than it takes away, "+
+			"and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
 	}
 	if e.Changed {
 		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
@@ -229,7 +231,8 @@ func findProject(dir string) (files []string, root string, err error) {
 			case err == nil:
 				files = append(files, file)
 			case !errors.Is(err, fs.ErrNotExist):
-				return nil, "", &policy.Error{Code: policy.CodePath, Msg: "looking for a project policy", Err: err, Hint: "-C /tmp"}
+				return nil, "", &policy.Error{Code: policy.CodePath, Msg: "looking for a project policy", Err: err,
+					Hint: "-C /tmp"}
 			}
 			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil || !policy.Missing(err) {
 				root = d
@@ -262,13 +265,15 @@ func CheckVariables(h *policy.Host) error {
 			continue
 		}
 		if _, err := os.Stat(v + "/."); errors.Is(err, syscall.ENOTDIR) && name != "TMPDIR" {
-			return &policy.Error{Code: policy.CodePath, Hint: "unset " + name, Msg: fmt.Sprintf("%s: %s is not a directory", name, v)}
+			return &policy.Error{Code: policy.CodePath, Hint: "unset " + name,
+				Msg: fmt.Sprintf("%s: %s is not a directory", name, v)}
 		}
 		p := h.Follow(filepath.Clean(v))
 		if link := h.PlantedLink(&p); link != "" {
 			return &policy.Error{
 				Code: policy.CodePath, Hint: "export " + name + "=" + shell.Quote(p.Path),
-				Msg: fmt.Sprintf("%s: the link %s, which a command may have put there, leads to %s", name, link, p.Path),
+				Msg: fmt.Sprintf("%s: the link %s, which a command may have put there, leads to %s",
+					name, link, p.Path),
 			}
 		}
 	}

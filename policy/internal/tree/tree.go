@@ -139,7 +139,8 @@ func checkText(data []byte) *Mistake {
 		case r == utf8.RuneError && n == 1:
 			return &Mistake{i, Syntax, "invalid UTF-8"}
 		case object.Hidden(r):
-			return &Mistake{i, Syntax, fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
+			text := "the character U+%04X, which can't be seen, or changes how the text around it is shown"
+			return &Mistake{i, Syntax, fmt.Sprintf(text, r)}
 		}
 		i += n
 	}
