@@ -25,7 +25,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.cut = deny.Subtract(p.denyRequest(host, none, table))
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
-			trees, rep.taken = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
+			trees, rep.taken = rep.set.TakeOut(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
 		rep.mounts = mounts.New(p.mountRequest(host, none, table, rep))
 		p.Mounts = rep.mounts.Plan

@@ -50,7 +50,7 @@ func (r *report) hardening(name, promise, why, hint string) {
 
 // linux adds all gaps of a plan for Linux.
 func (r *report) linux() {
-	for _, d := range r.cut.Unheld {
+	for _, d := range r.cut.Unenforced {
 		r.denied(d.Deny, d.Why, d.In)
 	}
 	r.p.denied = r.cut.Denied

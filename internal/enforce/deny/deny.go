@@ -16,7 +16,7 @@ import (
 const (
 	maxSiblings = 10_000  // rules that replace the one of a read-only tree
 	maxVisited  = 200_000 // directory entries read
-	maxMasks    = 50_000  // masked files: a mount each, of which a namespace may have 100,000 (fs.mount-max, proc_sys_fs(5))
+	maxMasks    = 50_000  // masked files, a mount each; a namespace may have 100,000 (proc_sys_fs(5), mount-max)
 )
 
 // Tree is a rule of the policy on its way into the ruleset.
@@ -44,10 +44,10 @@ type Tree struct {
 // not work in a writable tree, since new files there would not be allowed. There the denial
 // needs a mount that masks the file.
 type Cut struct {
-	Trees  []Tree            // what is left
-	Masks  []Tree            // what must be masked in them
-	Later  []policy.DenyPath // denials enforced by masks; they may also match files that are made later
-	Unheld []unheld
+	Trees      []Tree            // what is left
+	Masks      []Tree            // what must be masked in them
+	Later      []policy.DenyPath // denials enforced by masks; they may also match files that are made later
+	Unenforced []unenforced
 
 	Searched Searched // what was found
 
@@ -56,7 +56,7 @@ type Cut struct {
 	Denied, Open int
 }
 
-type unheld struct {
+type unenforced struct {
 	Deny policy.DenyPath
 	Why  string
 
@@ -95,7 +95,7 @@ type denials struct {
 	linked  []barred // targets of links that match a glob
 	visited int
 	added   int
-	in      string                 // unheld.In
+	in      string                 // unenforced.In
 	unseen  error                  // other names in a tree may be denied, or lead to what is
 	files   map[policy.FileID]bool // denied files that are no directories
 	hidden  []hidden               // what is denied and can't be looked at
@@ -120,21 +120,24 @@ var errTooLarge = errors.New("the tree is too large to be split")
 // Subtract subtracts the denials from the trees.
 func Subtract(q Request) Cut {
 	d := newDenials(q)
-	unread := d.out.Unheld
+	unread := d.out.Unenforced
 	for again := true; again; {
-		d.out, d.visited, d.added = Cut{Trees: make([]Tree, 0, len(q.Trees)), Unheld: unread}, 0, 0
+		d.out = Cut{Trees: make([]Tree, 0, len(q.Trees)), Unenforced: unread}
+		d.visited = 0
+		d.added = 0
 		for _, t := range q.Trees {
 			d.out.Trees = append(d.out.Trees, d.apply(t)...)
 		}
 		again = len(d.linked) > 0
-		d.deny, d.linked = append(d.deny, d.linked...), nil
+		d.deny = append(d.deny, d.linked...)
+		d.linked = nil
 	}
 	d.withoutLinks()
 	d.out.Searched = d.Searched
 	return d.out
 }
 
-// newDenials parses the patterns. An invalid one denies nothing and is unheld.
+// newDenials parses the patterns. An invalid one denies nothing and is not enforced.
 func newDenials(q Request) *denials {
 	d := &denials{Request: q, files: make(map[policy.FileID]bool)}
 	if d.Searched == nil {
@@ -144,7 +147,8 @@ func newDenials(q Request) *denials {
 		n := barred{DenyPath: p}
 		if p.Glob {
 			var err error
-			if n.glob, err = glob.Parse(p.Pattern); err != nil {
+			n.glob, err = glob.Parse(p.Pattern)
+			if err != nil {
 				d.fail(err.Error(), n)
 				continue
 			}
@@ -156,61 +160,73 @@ func newDenials(q Request) *denials {
 
 func (d *denials) fail(why string, all ...barred) {
 	for _, b := range all {
-		d.out.Unheld = append(d.out.Unheld, unheld{b.DenyPath, why, d.in})
+		d.out.Unenforced = append(d.out.Unenforced, unenforced{b.DenyPath, why, d.in})
 	}
 }
 
 // apply subtracts the denials from one tree. If that is impossible, the tree stays whole and
-// the denials are unheld.
+// the denials are not enforced.
 func (d *denials) apply(t Tree) []Tree {
 	if len(d.deny) == 0 {
 		return []Tree{t}
 	}
 	d.unseen = nil
 	defer d.maybe()
-	own := d.names(t.Path)
-	places := d.places(t.Path)
-	// The user did not ask to deny the secrets. So they are masked or stay open: a home
-	// directory that is split could not be listed.
-	var secrets, asked []barred
-	for _, b := range d.deny {
-		switch {
-		case slices.ContainsFunc(own, b.covers):
-			return nil
-		case !t.Mode.IsDir() || !slices.ContainsFunc(places, func(v place) bool { return b.covers(v.name) || b.reaches(v.name) }):
-		case b.Secret:
-			secrets = append(secrets, b)
-		default:
-			asked = append(asked, b)
-		}
+	names := d.names(t.Path)
+	aliases := d.aliases(t.Path)
+	if slices.ContainsFunc(d.deny, func(b barred) bool { return slices.ContainsFunc(names, b.covers) }) {
+		return nil
 	}
-	if why := d.mask(t, places, secrets); why != "" {
+	secrets, asked := d.inside(t, aliases)
+	if why := d.mask(t, aliases, secrets); why != "" {
 		d.fail(why, secrets...)
 	}
 	const none = "Landlock has no denials, and "
 	if t.Access&policy.Write != 0 || d.Private != "" && policy.Within(t.Path, d.Private) {
-		if why := d.mask(t, places, asked); why != "" {
-			d.fail(fmt.Sprintf("%s%s is writable or in a private home, so its other entries can't be allowed one by one; %s", none, t.Path, why), asked...)
+		if why := d.mask(t, aliases, asked); why != "" {
+			const whole = "%s is writable or in a private home, so its other entries can't be allowed one by one; %s"
+			d.fail(none+fmt.Sprintf(whole, t.Path, why), asked...)
 		}
 		return []Tree{t}
 	}
-	hits, err := d.hits(t.Path, places, asked)
+	hits, err := d.hits(t.Path, aliases, asked)
 	if err == nil && len(hits) > 0 {
 		for _, h := range hits {
 			d.note(h.Path, h.by)
 		}
-		var apart []Tree
-		if apart, err = d.split(t, hits); err == nil {
-			return apart
+		var entries []Tree
+		entries, err = d.split(t, hits)
+		if err == nil {
+			return entries
 		}
 	}
-	if errors.Is(err, errTooLarge) && len(hits) > 0 && d.mask(t, places, asked) == "" {
+	if errors.Is(err, errTooLarge) && len(hits) > 0 && d.mask(t, aliases, asked) == "" {
 		return []Tree{t}
 	}
 	if err != nil {
 		d.fail(fmt.Sprintf("%s%s can't be allowed entry by entry: %v", none, t.Path, err), asked...)
 	}
 	return []Tree{t}
+}
+
+// inside returns the denials that may match something in a tree. The user did not ask to deny the
+// secrets, so they are masked or stay open: a home directory that is split could not be listed.
+func (d *denials) inside(t Tree, aliases []alias) (secrets, asked []barred) {
+	if !t.Mode.IsDir() {
+		return nil, nil
+	}
+	for _, b := range d.deny {
+		matches := func(v alias) bool { return b.covers(v.name) || b.reaches(v.name) }
+		if !slices.ContainsFunc(aliases, matches) {
+			continue
+		}
+		if b.Secret {
+			secrets = append(secrets, b)
+		} else {
+			asked = append(asked, b)
+		}
+	}
+	return secrets, asked
 }
 
 // maybe says that denials may not be held, since not all names in a tree are known.
@@ -223,15 +239,16 @@ func (d *denials) maybe() {
 
 // mask adds masks for what the denials match in a writable tree. It returns why that is
 // impossible, or "".
-func (d *denials) mask(t Tree, places []place, inside []barred) string {
+func (d *denials) mask(t Tree, aliases []alias, inside []barred) string {
 	if len(inside) == 0 {
 		return ""
 	}
 	d.in = ""
-	hits, err := d.hits(t.Path, places, inside)
+	hits, err := d.hits(t.Path, aliases, inside)
 	switch {
 	case d.NoMasks != "":
-		d.out.Denied, d.out.Open = d.out.Denied+len(hits), d.out.Open+len(hits)
+		d.out.Denied += len(hits)
+		d.out.Open += len(hits)
 		return "no mount namespace: " + d.NoMasks
 	case err != nil:
 		return err.Error()
@@ -249,13 +266,20 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 			open++
 			continue
 		}
-		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: at.Stat.Mode.Type(), ID: at.Stat.ID, Origin: h.by.Deny.Origin})
+		d.out.Masks = append(d.out.Masks, Tree{
+			Path:   h.Path,
+			Mode:   at.Stat.Mode.Type(),
+			ID:     at.Stat.ID,
+			Origin: h.by.Deny.Origin,
+		})
 		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed
 	}
-	d.out.Denied, d.out.Open = d.out.Denied+len(hits), d.out.Open+open
+	d.out.Denied += len(hits)
+	d.out.Open += open
 	if open > 0 {
 		d.in = within(hits, t.Path)
-		return fmt.Sprintf("%d of %d denied files would stay open, since at most %d can be hidden", open, len(hits), maxMasks)
+		const why = "%d of %d denied files would stay open, since at most %d can be hidden"
+		return fmt.Sprintf(why, open, len(hits), maxMasks)
 	}
 	for _, b := range inside {
 		if t.Access&policy.Write != 0 && (b.Glob || !there[b.Pattern]) {
@@ -279,10 +303,11 @@ func within(hits []hit, tree string) string {
 	return in
 }
 
-// note records the inode of a denied path, or that it can't be looked at. What the command can't
-// reach either was given other names by others, who meant them to be reached.
+// note records the inode of a denied path, or that the path can't be looked at. It leaves out what
+// the command can't reach either: its owners gave it other names for the command to reach.
 func (d *denials) note(p string, by *barred) {
-	switch at := d.Host.Look(p); {
+	at := d.Host.Look(p)
+	switch {
 	case at.Presence == policy.Unknown && d.Host.MayReach(p):
 		d.hidden = append(d.hidden, hidden{*by, p, at.Err})
 	case at.Presence == policy.Present && !at.IsDir():
@@ -304,7 +329,8 @@ func (d *denials) withoutLinks() {
 	for _, h := range d.hidden {
 		d.in = ""
 		if i := slices.IndexFunc(d.out.Trees, d.manyNames); i >= 0 {
-			d.fail(fmt.Sprintf("%s may be another name (hard link) of %s, which can't be looked at: %v", d.out.Trees[i].Path, h.path, files.Plain(h.why)), h.by)
+			const why = "%s may be another name (hard link) of %s, which can't be looked at: %v"
+			d.fail(fmt.Sprintf(why, d.out.Trees[i].Path, h.path, files.Plain(h.why)), h.by)
 		}
 	}
 }

@@ -112,8 +112,8 @@ func TestDenials(t *testing.T) {
 				}
 				got = append(got, r.Path+" "+what)
 			}
-			if !slices.Equal(got, tt.want) || len(c.Unheld) != tt.gaps {
-				t.Errorf("got %q, unheld %v\nwant %q, %d unheld", got, c.Unheld, tt.want, tt.gaps)
+			if !slices.Equal(got, tt.want) || len(c.Unenforced) != tt.gaps {
+				t.Errorf("got %q, unenforced %v\nwant %q, %d unenforced", got, c.Unenforced, tt.want, tt.gaps)
 			}
 		})
 	}
@@ -121,8 +121,8 @@ func TestDenials(t *testing.T) {
 
 func TestDenialsWithoutHost(t *testing.T) {
 	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/x")}})
-	if len(c.Trees) != 1 || len(c.Unheld) != 1 {
-		t.Errorf("%v, unheld %v", c.Trees, c.Unheld)
+	if len(c.Trees) != 1 || len(c.Unenforced) != 1 {
+		t.Errorf("%v, unenforced %v", c.Trees, c.Unenforced)
 	}
 }
 
@@ -132,12 +132,12 @@ func TestDenialsTooMany(t *testing.T) {
 		files = append(files, "/d/"+strconv.Itoa(i))
 	}
 	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...), NoMasks: "tried"})
-	if len(c.Trees) != 1 || len(c.Unheld) != 1 || c.Open != 1 || c.Denied != 1 {
-		t.Errorf("%d trees, unheld %v, %d of %d", len(c.Trees), c.Unheld, c.Open, c.Denied)
+	if len(c.Trees) != 1 || len(c.Unenforced) != 1 || c.Open != 1 || c.Denied != 1 {
+		t.Errorf("%d trees, unenforced %v, %d of %d", len(c.Trees), c.Unenforced, c.Open, c.Denied)
 	}
 	c = Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...)})
-	if len(c.Trees) != 1 || len(c.Unheld) != 0 || len(c.Masks) != 1 {
-		t.Errorf("with mounts: %d trees, unheld %v, masks %v", len(c.Trees), c.Unheld, c.Masks)
+	if len(c.Trees) != 1 || len(c.Unenforced) != 0 || len(c.Masks) != 1 {
+		t.Errorf("with mounts: %d trees, unenforced %v, masks %v", len(c.Trees), c.Unenforced, c.Masks)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestDenialsTooManyMasks(t *testing.T) {
 	}
 	writable := []Tree{{Path: "/d", Access: policy.Read | policy.Write, Mode: fs.ModeDir}}
 	c := Subtract(Request{Trees: writable, Deny: []policy.DenyPath{wild("/d/**/*.key")}, Host: fakeHost(files...)})
-	if len(c.Masks) != maxMasks || c.Open != 100 || c.Denied != maxMasks+100 || len(c.Unheld) != 1 {
-		t.Fatalf("%d masks, %d of %d open, %d unheld", len(c.Masks), c.Open, c.Denied, len(c.Unheld))
+	if len(c.Masks) != maxMasks || c.Open != 100 || c.Denied != maxMasks+100 || len(c.Unenforced) != 1 {
+		t.Fatalf("%d masks, %d of %d open, %d unenforced", len(c.Masks), c.Open, c.Denied, len(c.Unenforced))
 	}
-	if u := c.Unheld[0]; u.In != "/d/keys" || !strings.Contains(u.Why, "; 100 of 50100 denied files would stay open") {
+	if u := c.Unenforced[0]; u.In != "/d/keys" || !strings.Contains(u.Why, "; 100 of 50100 denied files would stay open") {
 		t.Errorf("%+v", u)
 	}
 }
@@ -165,11 +165,11 @@ func TestDenialsMany(t *testing.T) {
 		files = append(files, "/d/"+strconv.Itoa(i)+".o")
 	}
 	host := fakeHost(append(files, "/d/c")...)
-	for access, unheld := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 0} {
+	for access, unenforced := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 0} {
 		begin := time.Now()
 		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/**/*.o")}, Host: host})
-		if took := time.Since(begin); took > testkit.Patience/4 || len(c.Unheld) != unheld {
-			t.Errorf("%v: %v, %d unheld", access, took, len(c.Unheld))
+		if took := time.Since(begin); took > testkit.Patience/4 || len(c.Unenforced) != unenforced {
+			t.Errorf("%v: %v, %d unenforced", access, took, len(c.Unenforced))
 		}
 	}
 }
@@ -189,8 +189,8 @@ func TestDenialsTwice(t *testing.T) {
 			return nil, nil
 		},
 	})
-	if len(c.Later) > 0 || len(c.Unheld) > 0 {
-		t.Errorf("later %v, unheld %v", c.Later, c.Unheld)
+	if len(c.Later) > 0 || len(c.Unenforced) > 0 {
+		t.Errorf("later %v, unenforced %v", c.Later, c.Unenforced)
 	}
 }
 
@@ -218,8 +218,8 @@ func TestDenialsExact(t *testing.T) {
 		q := Request{Trees: readable("/t"), Deny: deny, Host: fakeHost(files...)}
 		c, d := Subtract(q), newDenials(q)
 		trees := c.Trees
-		if len(c.Unheld) > 0 {
-			t.Fatalf("unheld: %v", c.Unheld)
+		if len(c.Unenforced) > 0 {
+			t.Fatalf("unenforced: %v", c.Unenforced)
 		}
 		for _, f := range files {
 			denied := slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(f) })
@@ -246,8 +246,8 @@ func TestDenialsOtherNames(t *testing.T) {
 		return lstat(p)
 	}
 	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/.env")}, Host: host})
-	if len(c.Unheld) > 0 {
-		t.Fatalf("unheld: %v", c.Unheld)
+	if len(c.Unenforced) > 0 {
+		t.Fatalf("unenforced: %v", c.Unenforced)
 	}
 	for _, r := range c.Trees {
 		if r.Path == "/d/alias" {
@@ -257,14 +257,14 @@ func TestDenialsOtherNames(t *testing.T) {
 }
 
 // TestDenialsClosed: a tree that can't be listed may contain denied files. It is masked whole,
-// or the denial is unheld.
+// or the denial is unenforced.
 func TestDenialsClosed(t *testing.T) {
 	host := fakeHost("/d/.env")
 	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
 	for access, masks := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 1} {
 		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/d/**/.env")}, Host: host})
-		if len(c.Masks) != masks || len(c.Unheld) != 1-masks {
-			t.Errorf("%v: masked %v, unheld %v", access, c.Masks, c.Unheld)
+		if len(c.Masks) != masks || len(c.Unenforced) != 1-masks {
+			t.Errorf("%v: masked %v, unenforced %v", access, c.Masks, c.Unenforced)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 	}
 	find := func() ([]hit, error) {
 		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild("/w/**/.env")}})
-		return d.find(place{"/w", "/w"}, d.deny)
+		return d.find(alias{"/w", "/w"}, d.deny)
 	}
 	if found, err := find(); err != nil || len(found) != 1 {
 		t.Errorf("%v, %v", found, err)

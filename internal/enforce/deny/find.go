@@ -39,16 +39,16 @@ func (d *denials) names(p string) []string {
 	return append([]string{p}, same...)
 }
 
-// place is a path in a tree (at) with one of its names (name). Denials are compared with the
+// alias is a path in a tree (at) with one of its names (name). Denials are compared with the
 // name.
-type place struct{ at, name string }
+type alias struct{ at, name string }
 
-// places returns those of a tree and of what is mounted in it.
-func (d *denials) places(tree string) (out []place) {
+// aliases returns those of a tree and of what is mounted in it.
+func (d *denials) aliases(tree string) (out []alias) {
 	for _, at := range append([]string{tree}, d.Twice...) {
 		if policy.Within(at, tree) {
 			for _, n := range d.names(at) {
-				out = append(out, place{at, n})
+				out = append(out, alias{at, n})
 			}
 		}
 	}
@@ -57,12 +57,12 @@ func (d *denials) places(tree string) (out []place) {
 
 // hits finds what the denials match in a tree. Missing files need nothing, since the command
 // can't make them in a tree that it can't write.
-func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _ error) {
+func (d *denials) hits(tree string, aliases []alias, deny []barred) (out []hit, _ error) {
 	if d.Host == nil {
 		return nil, errors.New("no host to list it with")
 	}
 	seen := make(map[hit]bool)
-	for _, v := range places {
+	for _, v := range aliases {
 		found, err := d.find(v, deny)
 		if err != nil {
 			return nil, err
@@ -74,7 +74,8 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 			}
 			for _, h.Path = range names {
 				if h.link {
-					if err := d.follow(h); err != nil {
+					err := d.follow(h)
+					if err != nil {
 						return nil, err
 					}
 				} else if (h.Path != tree || h.closed) && policy.Within(h.Path, tree) && !seen[h] {
@@ -99,15 +100,18 @@ func (d *denials) follow(h hit) error {
 		return err
 	}
 	known := func(b barred) bool { return !b.Glob && b.covers(real) }
-	allowed := func(t Tree) bool { return policy.Within(real, t.Path) }
-	if slices.ContainsFunc(d.Trees, allowed) && !slices.ContainsFunc(d.deny, known) && !slices.ContainsFunc(d.linked, known) {
-		d.linked = append(d.linked, barred{DenyPath: policy.DenyPath{Pattern: real, Deny: h.by.Deny, Secret: h.by.Secret}})
+	if slices.ContainsFunc(d.deny, known) || slices.ContainsFunc(d.linked, known) {
+		return nil
+	}
+	if slices.ContainsFunc(d.Trees, func(t Tree) bool { return policy.Within(real, t.Path) }) {
+		target := policy.DenyPath{Pattern: real, Deny: h.by.Deny, Secret: h.by.Secret}
+		d.linked = append(d.linked, barred{DenyPath: target})
 	}
 	return nil
 }
 
-// find looks for denied files in a place, by the place's name.
-func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
+// find looks for denied files in a directory, by one of its names.
+func (d *denials) find(v alias, deny []barred) (out []hit, _ error) {
 	var globs []*barred
 	for i := range deny {
 		b := &deny[i]
@@ -143,7 +147,9 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	}
 	found, err := d.search(v.name, globs)
 	for _, h := range found {
-		i := slices.IndexFunc(deny, func(b barred) bool { return b.Glob && (b.covers(h.Path) || h.closed && b.reaches(h.Path)) })
+		i := slices.IndexFunc(deny, func(b barred) bool {
+			return b.Glob && (b.covers(h.Path) || h.closed && b.reaches(h.Path))
+		})
 		h.by = &deny[max(0, i)]
 		out = append(out, h)
 	}
@@ -193,7 +199,7 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath, earlier
 	out := make(map[string]bool)
 	d := newDenials(Request{Host: host, Deny: deny, Searched: earlier})
 	add := func(tree string, deny []barred) {
-		hits, err := d.find(place{tree, tree}, deny)
+		hits, err := d.find(alias{tree, tree}, deny)
 		if err != nil {
 			out[tree] = true
 		}
@@ -217,14 +223,16 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath, earlier
 func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, error) {
 	d := newDenials(Request{Host: host, Trees: trees, Deny: deny})
 	for again := true; again; {
-		d.out, d.visited = Cut{}, 0
+		d.out = Cut{}
+		d.visited = 0
 		for _, t := range trees {
-			if why := d.mask(t, d.places(t.Path), d.deny); why != "" {
+			if why := d.mask(t, d.aliases(t.Path), d.deny); why != "" {
 				return nil, errors.New(why)
 			}
 		}
 		again = len(d.linked) > 0
-		d.deny, d.linked = append(d.deny, d.linked...), nil
+		d.deny = append(d.deny, d.linked...)
+		d.linked = nil
 	}
 	return d.out.Masks, nil
 }
@@ -258,7 +266,8 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		in[name] = append(in[name], h)
 	}
 	for _, e := range entries {
-		p, inner := path.Join(t.Path, e.Name()), in[e.Name()]
+		p := path.Join(t.Path, e.Name())
+		inner := in[e.Name()]
 		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(inner, func(h hit) bool { return h.Path == p }) {
 			continue // Landlock checks a link's target, not the link
 		}
@@ -269,15 +278,28 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		if at.Presence != policy.Present {
 			return nil, at.Err
 		}
-		more := []Tree{{Path: p, Access: t.Access, Mode: at.Stat.Mode.Type(), ID: at.Stat.ID, Origin: t.Origin, Data: t.Data, Part: true}}
-		if len(inner) == 0 {
-			if d.added++; d.added > maxSiblings {
-				return nil, errTooLarge
-			}
-		} else if more, err = d.split(more[0], inner); err != nil && !skip(err) {
-			return nil, err
+		entry := Tree{
+			Path:   p,
+			Access: t.Access,
+			Mode:   at.Stat.Mode.Type(),
+			ID:     at.Stat.ID,
+			Origin: t.Origin,
+			Data:   t.Data,
+			Part:   true,
 		}
-		out = append(out, more...)
+		if len(inner) > 0 {
+			parts, err := d.split(entry, inner)
+			if err != nil && !skip(err) {
+				return nil, err
+			}
+			out = append(out, parts...)
+			continue
+		}
+		d.added++
+		if d.added > maxSiblings {
+			return nil, errTooLarge
+		}
+		out = append(out, entry)
 	}
 	return out, nil
 }

@@ -71,8 +71,8 @@ func testUnknown(t *testing.T, name string, counts bool) {
 		all := asked
 		slices.SortFunc(all, func(a, b lookUp) int { return slices.Compare([]string{a.doing, a.path}, []string{b.doing, b.path}) })
 		all = slices.Compact(all)
-		if len(base.Unheld) > 0 || len(all) < 8 {
-			t.Fatalf("without a fault: %v, %d look-ups", base.Unheld, len(all))
+		if len(base.Unenforced) > 0 || len(all) < 8 {
+			t.Fatalf("without a fault: %v, %d look-ups", base.Unenforced, len(all))
 		}
 		for _, bad = range all {
 			for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
@@ -81,7 +81,7 @@ func testUnknown(t *testing.T, name string, counts bool) {
 					if open(base, p) {
 						t.Fatalf("without a fault %s is open", p)
 					}
-					if open(got, p) && len(got.Unheld) == 0 {
+					if open(got, p) && len(got.Unenforced) == 0 {
 						t.Errorf("%s, %v, %v: %s of %s: %v: nothing is said, and %s is open", name, counts, access, bad.doing, bad.path, errno, p)
 					}
 				}
@@ -117,11 +117,11 @@ func testUnknown(t *testing.T, name string, counts bool) {
 // reach.
 func TestUnknownLink(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		errno  error
-		owner  uint32
-		names  uint64
-		unheld int
+		name       string
+		errno      error
+		owner      uint32
+		names      uint64
+		unenforced int
 	}{
 		{"two names", syscall.EIO, 0, 2, 1},
 		{"one name", syscall.EIO, 0, 1, 0},
@@ -141,8 +141,8 @@ func TestUnknownLink(t *testing.T) {
 			return st, err
 		}
 		got := Subtract(Request{Trees: []Tree{{Path: "/alias", Access: policy.Read}}, Deny: []policy.DenyPath{lit("/s/key")}, Host: host})
-		if len(got.Unheld) != c.unheld {
-			t.Errorf("%s: %+v", c.name, got.Unheld)
+		if len(got.Unenforced) != c.unenforced {
+			t.Errorf("%s: %+v", c.name, got.Unenforced)
 		}
 	}
 }

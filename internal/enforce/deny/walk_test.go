@@ -37,7 +37,7 @@ func TestWalkBig(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := newDenials(Request{Host: &host, Deny: []policy.DenyPath{{Pattern: top + "/**/.env", Glob: true}}})
-	hits, err := d.find(place{top, top}, d.deny)
+	hits, err := d.find(alias{top, top}, d.deny)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestWalkLookUps(t *testing.T) {
 		host.CountsDirs = func(string) bool { return true }
 		c.change(host)
 		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild(c.pattern)}})
-		hits, err := d.find(place{"/t", "/t"}, d.deny)
+		hits, err := d.find(alias{"/t", "/t"}, d.deny)
 		if err != nil {
 			t.Fatal(err)
 		}

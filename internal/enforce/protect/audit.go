@@ -35,7 +35,7 @@ const (
 	Content               // other content or modes; programs write it anew as it was
 )
 
-// kindOf returns the kind of a path by what is there.
+// kindOf returns the kind of a path: it exists, or may be made.
 func kindOf(at policy.Found) Kind {
 	if at.Presence == policy.Absent {
 		return Missing
@@ -83,8 +83,13 @@ type Snapshot struct {
 
 // Snapshot records the state now. What the plan found in trees is not searched for again.
 func (a *Audit) Snapshot(host *policy.Host, found deny.Searched) *Snapshot {
-	s := &Snapshot{plain: host, audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
-		links: make(map[string]bool)}
+	s := &Snapshot{
+		plain:  host,
+		audit:  a,
+		before: make([]state, len(a.Watch)),
+		left:   maxIndexes,
+		links:  make(map[string]bool),
+	}
 	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
 		if w.Kind == Missing {
@@ -106,21 +111,7 @@ func (s *Snapshot) Changes() []Change {
 	s.left = maxIndexes
 	var out []Change
 	for i, w := range s.audit.Watch {
-		was, now := s.before[i], s.state(w)
-		switch {
-		case now.presence == policy.Absent:
-		case now.unlisted: // also if it was before: what is in it may have changed
-			out = append(out, s.closed(w.Path))
-		case now == was:
-		case now.presence == policy.Unknown:
-			out = append(out, s.closed(w.Path))
-		case w.Kind == Index:
-			out = append(out, s.newGitlinks(w.Path, w.tree)...)
-		case was.presence == policy.Absent:
-			out = append(out, s.made(w.Path)...)
-		default:
-			out = append(out, Change{Path: w.Path})
-		}
+		out = append(out, s.changed(w, s.before[i], s.state(w))...)
 	}
 	for _, p := range s.audit.projects {
 		out = append(out, s.newIn(p)...)
@@ -143,6 +134,29 @@ func (s *Snapshot) Changes() []Change {
 	}
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(out, func(a, b Change) bool { return a.Path == b.Path })
+}
+
+// changed returns what to report of a watched path.
+func (s *Snapshot) changed(w Watched, was, now state) []Change {
+	if now.presence == policy.Absent {
+		return nil
+	}
+	if now.unlisted { // also if it was before: what is in it may have changed
+		return []Change{s.closed(w.Path)}
+	}
+	if now == was {
+		return nil
+	}
+	if now.presence == policy.Unknown {
+		return []Change{s.closed(w.Path)}
+	}
+	if w.Kind == Index {
+		return s.newGitlinks(w.Path, w.tree)
+	}
+	if was.presence == policy.Absent {
+		return s.made(w.Path)
+	}
+	return []Change{{Path: w.Path}}
 }
 
 // made returns what to report of a new path: of a repository, what is not plain in it.
@@ -217,8 +231,8 @@ func (s *Snapshot) state(w Watched) state {
 	return now
 }
 
-// another reports whether a directory can't be listed because it is another user's, and closed to
-// the command as well.
+// another reports whether a directory can't be listed because it belongs to another user, who
+// closed it to the command as well.
 func (s *Snapshot) another(dir string, err error) bool {
 	at := s.host.Look(dir)
 	return errors.Is(err, fs.ErrPermission) && at.Presence == policy.Present && !s.host.MayOpen(dir, at.Stat)

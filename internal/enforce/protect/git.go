@@ -19,31 +19,25 @@ import (
 // decides which project policies count. Elsewhere that would make git worktree remove and git
 // submodule deinit fail half-way.
 func (c *protector) repository(tree string) string {
-	dot, top := path.Join(tree, ".git"), ""
+	dot := path.Join(tree, ".git")
+	top := ""
 	if within := c.within(tree); tree == within || tree == c.repo {
 		top = within
 	}
 	at := c.host.Look(dot)
-	switch {
-	case at.Presence == policy.Unknown:
+	if at.Presence == policy.Unknown {
 		c.unknown(dot, at.Err)
 		return ""
-	case at.Presence == policy.Absent:
+	}
+	if at.Presence == policy.Absent {
 		c.watch(Watched{Path: dot, Kind: Missing})
 		return ""
-	case at.IsDir():
-		c.index(dot, tree)
-		c.gitDir(dot)
-		common, err := c.named(path.Join(dot, "commondir"), "")
-		if err != nil {
-			common = dot
-		}
-		if c.writable(common) {
-			c.gitDir(common)
-		}
-		c.configured(dot, common, tree)
+	}
+	if at.IsDir() {
+		c.ordinary(dot, tree)
 		return dot
-	case !at.IsRegular() && !at.IsLink():
+	}
+	if !at.IsRegular() && !at.IsLink() {
 		c.add(dot, top)
 		return dot
 	}
@@ -51,13 +45,33 @@ func (c *protector) repository(tree string) string {
 	if dir == "" {
 		return dot
 	}
+	c.away(dir, tree, top)
+	return dir
+}
+
+// ordinary protects a git directory in its working tree.
+func (c *protector) ordinary(dot, tree string) {
+	c.index(dot, tree)
+	c.gitDir(dot)
+	common, err := c.named(path.Join(dot, "commondir"), "")
+	if err != nil {
+		common = dot
+	}
+	if c.writable(common) {
+		c.gitDir(common)
+	}
+	c.configured(dot, common, tree)
+}
+
+// away protects a git directory to which a .git leads.
+func (c *protector) away(dir, tree, top string) {
 	common, err := c.named(path.Join(dir, "commondir"), "")
 	if err != nil {
 		common = dir
 	}
 	c.configured(dir, common, tree)
 	if !c.writable(dir) {
-		return dir
+		return
 	}
 	c.index(dir, tree)
 	if top != "" {
@@ -65,7 +79,7 @@ func (c *protector) repository(tree string) string {
 	}
 	if err != nil {
 		c.gitDir(dir)
-		return dir
+		return
 	}
 	from := c.within(dir)
 	if c.writable(common) {
@@ -80,7 +94,6 @@ func (c *protector) repository(tree string) string {
 	if c.writable(common) {
 		c.gitDir(common)
 	}
-	return dir
 }
 
 // elsewhere returns the directory to which a .git leads that is a file, as in a linked worktree or
@@ -211,7 +224,8 @@ func (c *protector) gitDir(dir string) {
 		return
 	}
 	c.seen[dir] = true
-	top, left := c.gitTop(dir), nestedModules
+	top := c.gitTop(dir)
+	left := nestedModules
 	c.pin(dir, top)
 	c.gitFiles(dir, top, &left)
 }
@@ -224,14 +238,17 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 	if c.add(config, top) {
 		c.out.Repos = append(c.out.Repos, dir)
 	}
-	for _, name := range []string{"hooks", "commondir", "lazygit.yml", "glab-cli", "sl/config", "sl/requires", "sl/sharedpath"} {
+	for _, name := range []string{
+		"hooks", "commondir", "lazygit.yml", "glab-cli", "sl/config", "sl/requires", "sl/sharedpath",
+	} {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(config)
 	c.byGit(dir, "remotes", "branches") // git push looks there for remotes that the configuration lacks
 	c.byGit(dir, "sl/config-git-user", "sl/config-git-repo")
-	c.ownFiles(dir, top)
-	if objects := path.Join(dir, "objects"); strings.Contains(dir, "/.repo/projects/") && c.host.Look(objects).IsLink() {
+	c.worktreeFiles(dir, top)
+	objects := path.Join(dir, "objects")
+	if strings.Contains(dir, "/.repo/projects/") && c.host.Look(objects).IsLink() {
 		c.watch(Watched{Path: objects}) // the next run opens what it leads to
 		c.pinLink(objects, top)
 	}
@@ -249,15 +266,15 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 
 func (c *protector) worktree(dir, top string) {
 	c.watch(Watched{Path: path.Join(dir, "commondir")})
-	c.ownFiles(dir, top)
+	c.worktreeFiles(dir, top)
 }
 
-// ownFiles protects the files that each working tree has for itself, and watches those that git
-// itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
+// worktreeFiles protects the files that each working tree has for itself, and watches those that
+// git itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
 // can, too, since a merge strategy is a program. git am --continue writes a file named there.
-func (c *protector) ownFiles(dir, top string) {
-	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
-		c.includes(own)
+func (c *protector) worktreeFiles(dir, top string) {
+	if config := path.Join(dir, "config.worktree"); c.add(config, top) {
+		c.includes(config)
 	}
 	c.byGit(dir, "rebase-merge", "rebase-apply", "sequencer/opts")
 }
@@ -317,7 +334,8 @@ func (c *protector) near(top *policy.Listing) (some []string) {
 			if name := path.Base(sub); name == ".git" || name == "node_modules" {
 				continue
 			}
-			if out = append(out, sub); c.lacks(sub+dotGit) && c.lacks(sub+projectFile) {
+			out = append(out, sub)
+			if c.lacks(sub+dotGit) && c.lacks(sub+projectFile) {
 				c.out.Near = append(c.out.Near, sub)
 				continue
 			}
@@ -355,8 +373,10 @@ const nestedModules = maxProtected
 func (c *protector) more(left *int, dir string) bool {
 	*left--
 	if *left == -1 {
-		c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what git acts upon in more submodules and worktrees in " + dir,
-			Why: fmt.Sprintf("only %d of a repository's are looked at", nestedModules)})
+		c.out.Facts = append(c.out.Facts, Fact{
+			Promise: "no change of what git runs or trusts in more submodules and worktrees in " + dir,
+			Why:     fmt.Sprintf("only %d of a repository's are looked at", nestedModules),
+		})
 	}
 	return *left >= 0
 }
@@ -402,7 +422,8 @@ func (c *protector) linkedDir(link string) []string {
 func subdirs(in *policy.Listing, left *int) []string {
 	var out []string
 	for _, e := range in.Entries {
-		if *left--; *left < 0 {
+		*left--
+		if *left < 0 {
 			break
 		}
 		if e.IsDir() {

@@ -42,8 +42,10 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 // newGitlink is newGitlinks for one gitlink.
 func (s *Snapshot) newGitlink(sub string) []Change {
 	dot := path.Join(sub, ".git")
-	to, known := s.host.Way(dot), s.links[sub]
-	dir, err := to.Path, to.Err
+	to := s.host.Way(dot)
+	known := s.links[sub]
+	dir := to.Path
+	err := to.Err
 	if to.Presence == policy.Present && !to.IsDir() {
 		dir, _, err = s.host.GitDir(dot, "gitdir: ")
 		known = true
@@ -99,7 +101,8 @@ const (
 func readIndex(name string, left *int) ([]byte, error) {
 	b, err := files.Read(name, int64(max(0, *left)))
 	var errno syscall.Errno
-	if *left -= len(b); err != nil && !errors.As(err, &errno) {
+	*left -= len(b)
+	if err != nil && !errors.As(err, &errno) {
 		*left = 0
 	}
 	if policy.Missing(err) {
@@ -117,7 +120,8 @@ func indexed(file string, left *int) (out []string, unread error) {
 	text, unread := readIndex(file, left)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
 		links, shared, ok := parseIndex(text, hash, false, left)
-		if out = append(out, links...); !ok || shared == "" {
+		out = append(out, links...)
+		if !ok || shared == "" {
 			continue
 		}
 		// A gitlink without a name takes the place of any entry there.
@@ -141,7 +145,8 @@ const gitlinkMode, sharedIndex = "\x00\x00\xe0\x00", "link"
 // rarest.
 func mayLink(b []byte) bool {
 	for rest, found := b, true; found; {
-		if _, rest, found = bytes.Cut(rest, []byte(sharedIndex)); len(rest) > 0 && rest[0] < ' ' {
+		_, rest, found = bytes.Cut(rest, []byte(sharedIndex))
+		if len(rest) > 0 && rest[0] < ' ' {
 			return true
 		}
 	}
@@ -150,7 +155,8 @@ func mayLink(b []byte) bool {
 		if n < 0 {
 			return false
 		}
-		if i += n; i >= 2 && bytes.HasPrefix(b[i-2:], []byte(gitlinkMode)) {
+		i += n
+		if i >= 2 && bytes.HasPrefix(b[i-2:], []byte(gitlinkMode)) {
 			return true
 		}
 	}
@@ -160,54 +166,82 @@ func mayLink(b []byte) bool {
 // bytes. It returns the gitlinks, until left is used up, and the name of the shared index, or
 // "". With all, every entry counts as a gitlink.
 func parseIndex(b []byte, hash int, all bool, left *int) (links []string, shared string, ok bool) {
-	const gitlink, kind, extended = 0o160000, 0o170000, 0x4000
-	word := binary.BigEndian.Uint32
+	const gitlink, kind = 0o160000, 0o170000
 	if len(b) < 12+hash || string(b[:4]) != "DIRC" {
 		return nil, "", false
 	}
-	version, at, end := word(b[4:]), 12, len(b)-hash
-	var name []byte
-	for range word(b[8:]) {
-		start, fixed := at, 42+hash
-		if at+fixed+2 > end {
+	r := indexReader{b: b, hash: hash, version: binary.BigEndian.Uint32(b[4:]), at: 12, end: len(b) - hash}
+	for range binary.BigEndian.Uint32(b[8:]) {
+		mode, ok := r.next()
+		if !ok {
 			return nil, "", false
 		}
-		if version > 2 && binary.BigEndian.Uint16(b[at+fixed-2:])&extended != 0 {
-			fixed += 2
+		if !all && mode&kind != gitlink {
+			continue
 		}
-		if at += fixed; version > 3 {
-			strip, n := offset(b[at:end])
-			if n == 0 || strip > len(name) {
-				return nil, "", false
-			}
-			name, at = name[:len(name)-strip], at+n
-		} else {
-			name = name[:0]
+		*left -= linkSize + len(r.name)
+		if *left <= 0 {
+			return links, "", false
 		}
-		n := bytes.IndexByte(b[at:end], 0)
-		if n < 0 {
-			return nil, "", false
-		}
-		name = append(name, b[at:at+n]...)
-		if at += n + 1; version < 4 {
-			at = start + (at-1-start+8)&^7
-		}
-		if all || word(b[start+24:])&kind == gitlink {
-			if *left -= linkSize + len(name); *left <= 0 {
-				return links, "", false
-			}
-			links = append(links, string(name))
-		}
+		links = append(links, string(r.name))
 	}
-	for at+8+hash <= end {
-		if string(b[at:at+4]) == sharedIndex {
-			if shared = hex.EncodeToString(b[at+8 : at+8+hash]); strings.Trim(shared, "0") == "" {
-				shared = ""
+	return links, r.shared(), true
+}
+
+// indexReader reads an index, first its entries, then its extensions.
+type indexReader struct {
+	b       []byte
+	hash    int // the length of object names
+	version uint32
+	at, end int    // what is not read yet
+	name    []byte // of the last entry
+}
+
+// next reads an entry and returns its mode. ok is false if the index is damaged.
+func (r *indexReader) next() (mode uint32, ok bool) {
+	const extended = 0x4000
+	start := r.at
+	fixed := 42 + r.hash
+	if start+fixed+2 > r.end {
+		return 0, false
+	}
+	if r.version > 2 && binary.BigEndian.Uint16(r.b[start+fixed-2:])&extended != 0 {
+		fixed += 2
+	}
+	r.at += fixed
+	keep := 0 // how much of the last name the new one begins with
+	if r.version > 3 {
+		strip, n := offset(r.b[r.at:r.end])
+		if n == 0 || strip > len(r.name) {
+			return 0, false
+		}
+		keep = len(r.name) - strip
+		r.at += n
+	}
+	n := bytes.IndexByte(r.b[r.at:r.end], 0)
+	if n < 0 {
+		return 0, false
+	}
+	r.name = append(r.name[:keep], r.b[r.at:r.at+n]...)
+	r.at += n + 1
+	if r.version < 4 { // padded to a multiple of eight
+		r.at = start + (r.at-1-start+8)&^7
+	}
+	return binary.BigEndian.Uint32(r.b[start+24:]), true
+}
+
+// shared returns the name of the shared index, or "".
+func (r *indexReader) shared() (name string) {
+	for r.at+8+r.hash <= r.end {
+		if string(r.b[r.at:r.at+4]) == sharedIndex {
+			name = hex.EncodeToString(r.b[r.at+8 : r.at+8+r.hash])
+			if strings.Trim(name, "0") == "" {
+				name = ""
 			}
 		}
-		at += 8 + int(word(b[at+4:]))
+		r.at += 8 + int(binary.BigEndian.Uint32(r.b[r.at+4:]))
 	}
-	return links, shared, true
+	return name
 }
 
 // offset decodes a number in the encoding of git's pack offsets. It returns the length too, 0
@@ -235,13 +269,18 @@ func (s *Snapshot) strange(dir, tree string) (out []Change) {
 		}
 		return at.Presence == policy.Present
 	}
-	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "lazygit.yml", "glab-cli", "sl"} {
+	for _, name := range []string{
+		"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer",
+		"remotes", "lazygit.yml", "glab-cli", "sl",
+	} {
 		if p := path.Join(dir, name); may(s.host.Look(p), p) {
 			is(p)
 		}
 	}
 	for _, name := range []string{"", "hooks", "branches"} {
-		if p, at := path.Join(dir, name), s.host.Look(path.Join(dir, name)); may(at, p) && !at.IsDir() {
+		p := path.Join(dir, name)
+		at := s.host.Look(p)
+		if may(at, p) && !at.IsDir() {
 			is(p)
 		}
 	}
@@ -264,7 +303,8 @@ func (s *Snapshot) strange(dir, tree string) (out []Change) {
 		is(index)
 	}
 	config := path.Join(dir, "config")
-	switch has := s.host.Look(config).Presence; {
+	has := s.host.Look(config).Presence
+	switch {
 	case has == policy.Absent && len(out) == 0:
 		is(dir)
 	case has != policy.Absent && !plainFile(s.host, config):
@@ -304,9 +344,15 @@ func plainFile(host *policy.Host, config string) bool {
 // nothing.
 func plainConfig(text string) bool {
 	harmless := map[string][]string{
-		"core":   {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks"},
-		"remote": {"url", "fetch"}, "branch": {"remote", "merge"}, "user": {"name", "email"},
-		"extensions": {"objectformat", "refstorage"}, "init": {"defaultbranch"},
+		"core": {
+			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase",
+			"precomposeunicode", "symlinks",
+		},
+		"remote":     {"url", "fetch"},
+		"branch":     {"remote", "merge"},
+		"user":       {"name", "email"},
+		"extensions": {"objectformat", "refstorage"},
+		"init":       {"defaultbranch"},
 	}
 	settings, bad := gitconfig.Read(text)
 	return bad == 0 && !slices.ContainsFunc(settings, func(s gitconfig.Setting) bool {

@@ -25,9 +25,10 @@ type Set struct {
 	Facts []Fact // what of the rest can't be protected
 }
 
-func (prot Set) Summary() string {
+// Summary names what exists, for people.
+func (s Set) Summary() string {
 	var names []string
-	for _, m := range prot.Mounts {
+	for _, m := range s.Mounts {
 		if m.Kind == mounts.Protect {
 			names = append(names, m.Path)
 		}
@@ -58,6 +59,7 @@ type protector struct {
 	out    Set
 }
 
+// Request says what to protect.
 type Request struct {
 	Self       []string // zsbx's own files
 	Watch      []string // what is only watched
@@ -72,7 +74,14 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil {
 		return Set{}
 	}
-	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, left: maxProtected, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	c := &protector{
+		host:  host,
+		seen:  make(map[string]bool),
+		bytes: maxIndexes,
+		left:  maxProtected,
+		home:  r.Home,
+		trees: mounts.WritableTrees(r.Paths),
+	}
 	c.out.Watch = make([]Watched, 0, 32)
 	for _, t := range r.Paths {
 		if t.Access&policy.Write != 0 {
@@ -93,7 +102,8 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	}
 	if q.Users {
 		c.opened = c.openedBy(r)
-		switch c.repo = q.Repository; {
+		c.repo = q.Repository
+		switch {
 		case c.repo == "":
 		case c.writable(c.repo):
 			c.repository(c.repo)
@@ -127,15 +137,18 @@ func (c *protector) full(p string) bool {
 	if c.itself {
 		return false
 	}
-	if c.left--; c.left == 0 {
-		c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of " + p + " and more that programs outside act upon",
-			Why: fmt.Sprintf("only %d paths of a writable tree are protected", maxProtected)})
+	c.left--
+	if c.left == 0 {
+		c.out.Facts = append(c.out.Facts, Fact{
+			Promise: "no change of " + p + " and more that programs outside run or trust",
+			Why:     fmt.Sprintf("only %d paths of a writable tree are protected", maxProtected),
+		})
 	}
 	return c.left <= 0
 }
 
-// tree protects what is in one writable directory. Each part has a limit of its own, so that
-// files that a command made in one part can't use up the limit of the others.
+// tree protects what is in one writable directory. Each part has its limit, so that files that a
+// command made in one part can't use up the limit of the others.
 func (c *protector) tree(dir string) {
 	top := policy.ListAll(c.host, dir)
 	git := c.repository(dir)
@@ -164,7 +177,10 @@ func (c *protector) project(top *policy.Listing) {
 	}
 	for _, p := range had {
 		name := strings.TrimPrefix(p[len(top.Dir):], "/")
-		if slices.ContainsFunc(reportedNames, func(n string) bool { is, _ := path.Match(n, name); return is }) {
+		if slices.ContainsFunc(reportedNames, func(pattern string) bool {
+			is, _ := path.Match(pattern, name)
+			return is
+		}) {
 			c.watch(Watched{Path: p})
 		} else {
 			c.add(p, "")
@@ -193,7 +209,8 @@ func present(host *policy.Host, top *policy.Listing) (out []string, closed []uns
 			continue
 		}
 		if p := path.Join(top.Dir, name); !pattern {
-			switch at := host.Look(p); at.Presence {
+			at := host.Look(p)
+			switch at.Presence {
 			case policy.Present:
 				out = append(out, p)
 			case policy.Unknown:
@@ -211,13 +228,22 @@ func present(host *policy.Host, top *policy.Listing) (out []string, closed []uns
 		first := len(out)
 		for _, e := range in.All {
 			n := e.Name()
-			if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
+			if matches(n, before, after) {
 				out = append(out, path.Join(in.Dir, n))
 			}
 		}
 		slices.Sort(out[first:])
 	}
 	return out, closed
+}
+
+// matches reports whether a name begins and ends with texts that do not overlap, in any case.
+func matches(name, before, after string) bool {
+	i := len(name) - len(after)
+	if i < len(before) {
+		return false
+	}
+	return strings.EqualFold(name[:len(before)], before) && strings.EqualFold(name[i:], after)
 }
 
 // add protects one file or directory, if it is in a writable tree, and pins the directories
@@ -253,7 +279,8 @@ func (c *protector) add(p, pinFrom string) bool {
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: kind})
 	}
 	if exists {
-		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: at.IsDir(), ID: at.Stat.ID})
+		mount := mounts.Mount{Path: p, Kind: mounts.Protect, Dir: at.IsDir(), ID: at.Stat.ID}
+		c.out.Mounts = append(c.out.Mounts, mount)
 		c.pin(path.Dir(p), pinFrom)
 		if at.IsDir() && !c.itself {
 			c.linked(p)
@@ -337,7 +364,8 @@ func (c *protector) watchLinks(links []string) {
 // a directory or a link to one.
 func (c *protector) watchWay(links []string, err error) {
 	c.watchLinks(links)
-	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && c.writable(missing.Path) {
+	missing, ok := errors.AsType[*fs.PathError](err)
+	if ok && errors.Is(err, fs.ErrNotExist) && c.writable(missing.Path) {
 		c.watch(Watched{Path: missing.Path})
 	}
 }

@@ -73,7 +73,8 @@ func (s *Snapshot) Save() []byte {
 	for i, w := range a.Watch {
 		b := s.before[i]
 		out.Watch = append(out.Watch, savedWatch{
-			Path: strconv.Quote(w.Path), Kind: w.Kind, Tree: strconv.Quote(w.tree), Presence: b.presence, Unlisted: b.unlisted,
+			Path: strconv.Quote(w.Path), Kind: w.Kind, Tree: strconv.Quote(w.tree),
+			Presence: b.presence, Unlisted: b.unlisted,
 			Dev: b.id.Dev, Ino: b.id.Ino, Sec: b.changed[0], Nsec: b.changed[1], Size: b.size,
 			Entries: strconv.Quote(b.entries),
 		})

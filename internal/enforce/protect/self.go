@@ -38,7 +38,8 @@ func (c *protector) self(r *policy.Resolved, files []string, table func() mounts
 	}
 	c.itself = true
 	if why := table().Unread; why != nil {
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact("file systems of the kernel that are in writable trees", why.Error(), ""))
+		const what = "file systems of the kernel that are in writable trees"
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact(what, why.Error(), ""))
 	}
 	for _, dir := range table().Relied() {
 		if c.writable(dir) {
@@ -49,7 +50,8 @@ func (c *protector) self(r *policy.Resolved, files []string, table func() mounts
 		c.selfFile(r, f, table())
 	}
 	c.itself = false
-	c.out.SelfMounts, c.out.Mounts = c.out.Mounts, nil
+	c.out.SelfMounts = c.out.Mounts
+	c.out.Mounts = nil
 }
 
 // selfFile protects one file or directory under all its names.
@@ -97,22 +99,26 @@ func (c *protector) selfPath(r *policy.Resolved, p string) {
 	if slices.ContainsFunc(c.out.Self, func(h string) bool { return policy.Within(p, h) }) {
 		return
 	}
-	hold := func(p, tree string) {
+	protect := func(p, tree string) {
 		c.out.Self = append(c.out.Self, p)
 		c.add(p, tree)
 	}
 	tree := c.within(p)
 	if tree != "" {
-		hold(p, tree)
+		protect(p, tree)
 	}
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !policy.Within(t.Path, p) {
 			continue
 		}
-		c.out.SelfFacts = append(c.out.SelfFacts, Fact{Promise: "writing to " + t.Path, Closed: true,
-			Why: "no command may change what zsbx relies on", Origin: t.Rule.Origin})
+		c.out.SelfFacts = append(c.out.SelfFacts, Fact{
+			Promise: "writing to " + t.Path,
+			Why:     "no command may change what zsbx relies on",
+			Closed:  true,
+			Origin:  t.Rule.Origin,
+		})
 		if tree == "" {
-			hold(t.Path, t.Path)
+			protect(t.Path, t.Path)
 		}
 	}
 }
@@ -121,7 +127,8 @@ func (c *protector) selfPath(r *policy.Resolved, p string) {
 // hard link to the file. The private temporary directory is new and has none.
 func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir && (t.Mode.IsDir() || t.Mode.IsRegular())
+		holds := t.Mode.IsDir() || t.Mode.IsRegular()
+		return holds && t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir
 	})
 }
 
@@ -142,11 +149,13 @@ func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	return out
 }
 
-// TakeApart takes zsbx's own files out of the trees if mounts can't protect them; why is the
+// TakeOut takes zsbx's own files out of the trees if mounts can't protect them; why is the
 // reason. If the gap is accepted, the trees stay whole.
-func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, accepted bool) (out []deny.Tree, facts []Fact) {
+func (s *Set) TakeOut(
+	trees []deny.Tree, host *policy.Host, why string, accepted bool,
+) (out []deny.Tree, facts []Fact) {
 	open := func(more string) {
-		for _, h := range prot.Self {
+		for _, h := range s.Self {
 			facts = append(facts, openFact(h, why+more, ""))
 		}
 	}
@@ -157,9 +166,9 @@ func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, acc
 	for _, t := range trees {
 		read := t
 		read.Access &^= policy.Write
-		inside := slices.DeleteFunc(slices.Clone(prot.Self), func(h string) bool { return !policy.Within(h, t.Path) })
+		inside := slices.DeleteFunc(slices.Clone(s.Self), func(h string) bool { return !policy.Within(h, t.Path) })
 		switch {
-		case slices.ContainsFunc(prot.Self, func(h string) bool { return policy.Within(t.Path, h) }):
+		case slices.ContainsFunc(s.Self, func(h string) bool { return policy.Within(t.Path, h) }):
 			out = append(out, read)
 			continue
 		case t.Access&policy.Write == 0 || len(inside) == 0:
@@ -172,9 +181,14 @@ func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, acc
 			out = append(out, t)
 			continue
 		}
-		facts = append(facts, Fact{Promise: "making and removing files directly in " + t.Path + ", or on the way from there to zsbx's own files",
-			Why:  why + "; to protect these, the other entries are allowed one by one",
-			Hint: "--allow-gap own-files", Closed: true, Origin: t.Origin})
+		const where = ", or on the way from there to zsbx's own files"
+		facts = append(facts, Fact{
+			Promise: "making and removing files directly in " + t.Path + where,
+			Why:     why + "; to protect these, the other entries are allowed one by one",
+			Hint:    "--allow-gap own-files",
+			Closed:  true,
+			Origin:  t.Origin,
+		})
 		out = append(append(out, read), rest...)
 	}
 	return out, facts

@@ -17,8 +17,8 @@ import (
 const maxIncludes = 10
 
 // programKeys are the settings, by section, with which git runs something that the user did not
-// ask for by its name: at a commit, a push, a status. Of a section with "*" all count. What an
-// alias or a tool of git mergetool names is run when the user types that name.
+// ask for by its name: at a commit, a push, a status. "*" stands for all settings of a section.
+// Aliases and the tools of git mergetool are left out, since the user types their names.
 var programKeys = map[string][]string{
 	"core":        {"fsmonitor", "sshcommand", "gitproxy", "askpass", "editor", "pager", "alternaterefscommand"},
 	"filter":      {"clean", "smudge", "process"},
@@ -46,7 +46,11 @@ func namesProgram(s gitconfig.Setting) bool {
 // are programs or their arguments. dir is the git directory of a working tree, or both are a bare
 // repository.
 func (c *protector) configured(dir, common, tree string) {
-	settings := slices.Concat(c.userSettings(), c.settings(path.Join(common, "config"), maxIncludes), c.settings(path.Join(dir, "config.worktree"), maxIncludes))
+	settings := slices.Concat(
+		c.userSettings(),
+		c.settings(path.Join(common, "config"), maxIncludes),
+		c.settings(path.Join(dir, "config.worktree"), maxIncludes),
+	)
 	tops := []string{tree}
 	for _, s := range settings {
 		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
@@ -131,7 +135,8 @@ func (c *protector) written(value, dir string) string {
 // only compared.
 func (c *protector) hooks(value, top string) {
 	if strings.HasPrefix(value, "~") && !strings.HasPrefix(value, "~/") {
-		c.unparsed(path.Join(top, ".git/config"), fmt.Sprintf("core.hooksPath is %q in another user's home, which was not looked up", value))
+		why := fmt.Sprintf("core.hooksPath is %q in another user's home, which was not looked up", value)
+		c.unparsed(path.Join(top, ".git/config"), why)
 		return
 	}
 	dir := c.found(c.written(value, top))
@@ -140,20 +145,27 @@ func (c *protector) hooks(value, top string) {
 	}
 	to := c.host.Way(dir)
 	real := to.Path
-	switch base, parent := path.Base(real), path.Dir(real); {
-	case !c.writable(real):
+	if !c.writable(real) {
 		c.watchLinks(to.Links)
-	case base == husky:
+		return
+	}
+	parent := path.Dir(real)
+	if path.Base(real) == husky {
 		c.watchContent(real, real+"/_")
-	case base == "_" && path.Base(parent) == husky:
+		return
+	}
+	if path.Base(real) == "_" && path.Base(parent) == husky {
 		c.watchContent(parent, real)
-	case policy.Within(top, real), slices.ContainsFunc(c.trees, func(t string) bool { return policy.Within(t, real) }):
+		return
+	}
+	hasTree := func(tree string) bool { return policy.Within(tree, real) }
+	if hasTree(top) || slices.ContainsFunc(c.trees, hasTree) {
 		for _, name := range hookNames {
 			c.add(path.Join(real, name), "")
 		}
-	default:
-		c.add(dir, c.within(dir))
+		return
 	}
+	c.add(dir, c.within(dir))
 }
 
 // husky is the directory that the program of this name writes.
@@ -161,10 +173,12 @@ const husky = ".husky"
 
 // hookNames are those of githooks(5).
 var hookNames = []string{
-	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg",
-	"post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive",
-	"post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate",
-	"fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change",
+	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit",
+	"prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge",
+	"pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",
+	"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate",
+	"fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit",
+	"post-index-change",
 }
 
 // program protects the files of a working tree that a command line names. A first word without a
@@ -189,7 +203,8 @@ func (c *protector) argument(p string, missing bool) {
 	if p == "" || !c.writable(p) {
 		return
 	}
-	at, to := c.host.Look(p), c.host.Way(p)
+	at := c.host.Look(p)
+	to := c.host.Way(p)
 	if at.IsLink() {
 		c.watchContent(p)
 	}
@@ -205,7 +220,9 @@ func (c *protector) argument(p string, missing bool) {
 // words returns what may be names of files in a command line: its words, and what is in quotes.
 func words(line string) []string {
 	quote := func(r rune) bool { return r == '"' || r == '\'' }
-	all := strings.FieldsFunc(line, func(r rune) bool { return quote(r) || strings.ContainsRune(" \t\r\n;|&<>()$`{}=!", r) })
+	all := strings.FieldsFunc(line, func(r rune) bool {
+		return quote(r) || strings.ContainsRune(" \t\r\n;|&<>()$`{}=!", r)
+	})
 	for _, part := range strings.FieldsFunc(line, quote) {
 		part = strings.TrimSpace(part)
 		if strings.Contains(part, " ") && strings.Contains(part, "/") {
@@ -224,7 +241,8 @@ func (c *protector) found(name string) string {
 	}
 	base := strings.Trim(name[i:], "/")
 	if base == "." || base == ".." {
-		i, base = len(name), ""
+		i = len(name)
+		base = ""
 	}
 	dir := c.host.Way(name[:i] + "/")
 	c.watchWay(dir.Links, dir.Err)

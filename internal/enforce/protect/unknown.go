@@ -19,12 +19,13 @@ import (
 // unknown is for a path of which it is not known whether it exists, or what is in it. It protects
 // the innermost directory on the way that can be looked at, with all that is in it.
 func (c *protector) unknown(p string, why error) {
-	dir, at := p, c.host.Look(p)
+	dir := p
+	at := c.host.Look(p)
 	for at.Presence != policy.Present && dir != "/" {
 		dir = path.Dir(dir)
 		at = c.host.Look(dir)
 	}
-	if dir != p { // what is there later is reported
+	if dir != p { // if it is made later, that is reported
 		c.watch(Watched{Path: p})
 	}
 	key := "unknown " + dir // a key that is no path
@@ -45,14 +46,14 @@ func (c *protector) unknown(p string, why error) {
 	case !c.host.MayOpen(dir, at.Stat):
 		c.watch(Watched{Path: dir, Kind: Denied})
 	case slices.ContainsFunc(c.rules, func(rule string) bool { return policy.Within(rule, dir) }):
-		c.fact("no change of what programs outside act upon in "+dir, dir, why)
+		c.fact("no change of what programs outside run or trust in "+dir, dir, why)
 	default:
 		c.whole(dir, at.Stat)
 		c.fact("no change of what links in "+dir+" lead to", dir, why)
 	}
 }
 
-// whole protects what is there with all that is in it.
+// whole protects a path that exists, with all that is in it.
 func (c *protector) whole(p string, st policy.Stat) {
 	c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: Protected})
 	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})

@@ -16,8 +16,10 @@ func (c *protector) users(r *policy.Resolved) {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
 			continue
 		}
-		c.left, c.bytes = maxProtected, maxIndexes
-		switch src := t.Rule.Origin.Source; {
+		c.left = maxProtected
+		c.bytes = maxIndexes
+		src := t.Rule.Origin.Source
+		switch {
 		case src == "preset git":
 			c.gitDir(t.Path)
 		case !strings.HasPrefix(src, "preset ") && src != "baseline":
@@ -26,14 +28,14 @@ func (c *protector) users(r *policy.Resolved) {
 	}
 	c.left = maxProtected
 	if home := c.startup(r.Home, "", ""); home != "" {
-		c.held(r.Lent(home))
+		c.addInside(r.Lent(home))
 	}
 	c.startup(c.host.Getenv("XDG_CONFIG_HOME"), ".config/", ".config/")
 	c.startup(c.host.Getenv("ZDOTDIR"), ".z", "")
 	if p := c.host.Getenv("GIT_CONFIG_GLOBAL"); path.IsAbs(p) {
 		to := c.host.Follow(p)
 		c.watchLinks(to.Links)
-		c.held([]string{to.Path})
+		c.addInside([]string{to.Path})
 	}
 }
 
@@ -53,9 +55,11 @@ func (c *protector) startup(dir, which, cut string) string {
 		return ""
 	}
 	real := to.Path
-	there, all := policy.List(c.host, real), c.writable(real)
+	there := policy.List(c.host, real)
+	all := c.writable(real)
 	config := &policy.Listing{} // may have any file
-	if !all && slices.ContainsFunc(there.Entries, func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }) {
+	isConfig := func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }
+	if !all && slices.ContainsFunc(there.Entries, isConfig) {
 		config = policy.List(c.host, path.Join(real, ".config"))
 	}
 	for _, name := range policy.StartupFiles(c.host.OS) {
@@ -68,7 +72,7 @@ func (c *protector) startup(dir, which, cut string) string {
 			continue
 		}
 		if p := path.Join(real, name); c.writable(p) {
-			c.held([]string{p})
+			c.addInside([]string{p})
 		} else {
 			c.dotfile(p, true)
 		}
@@ -76,8 +80,8 @@ func (c *protector) startup(dir, which, cut string) string {
 	return real
 }
 
-// held protects paths that are in a writable tree, except the tree itself.
-func (c *protector) held(paths []string) {
+// addInside protects paths that are in a writable tree, except the tree itself.
+func (c *protector) addInside(paths []string) {
 	for _, p := range paths {
 		if tree := c.within(p); tree != "" && tree != p {
 			c.add(p, tree)
@@ -90,7 +94,8 @@ func (c *protector) held(paths []string) {
 func (c *protector) dotfile(p string, look bool) {
 	to := c.host.Way(p)
 	c.watchLinks(to.Links)
-	switch tree := c.within(to.Path); {
+	tree := c.within(to.Path)
+	switch {
 	case tree != "" && tree != to.Path:
 		c.add(to.Path, tree)
 	case tree == "" && look && to.IsDir():
@@ -112,7 +117,10 @@ func (c *protector) dotfile(p string, look bool) {
 func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
-		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && !t.Rule.Origin.BuiltIn() && !slices.ContainsFunc(t.Links, c.writable) {
+		if t.Access&policy.Write == 0 || !t.Mode.IsRegular() || t.Rule.Origin.BuiltIn() {
+			continue
+		}
+		if !slices.ContainsFunc(t.Links, c.writable) {
 			names[t.Path] = true
 		}
 	}

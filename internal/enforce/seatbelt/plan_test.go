@@ -57,7 +57,7 @@ func TestAskedInGitDirectory(t *testing.T) {
 	}
 }
 
-// TestProtectOnMacOS: files that git and the user's shell act upon can't be made, those of a
+// TestProtectOnMacOS: files that git and the user's shell run can't be made, those of a
 // project can.
 func TestProtectOnMacOS(t *testing.T) {
 	there := map[string]fs.FileMode{
