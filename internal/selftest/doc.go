@@ -2,6 +2,6 @@
 // each attack and must be refused; an unconfined one makes the same and must succeed. On Linux
 // the attacks are system calls, on macOS they use tools of the system.
 //
-// It makes plans and runs them, but decides nothing about them. It makes no attack that could
-// do harm.
+// The package makes plans and runs them, but decides nothing about them. No attack could do
+// harm.
 package selftest

@@ -41,9 +41,9 @@ func Run(caps enforce.Caps) ([]Proof, error) {
 
 // confine applies a plan to a command, and answers the calls that the kernel hands over.
 func confine(plan *enforce.Plan, c *fork.Command) error {
-	m, err := plan.Confine(c)
-	if m != nil {
-		go func() { _ = m.Serve() }() // ends with the command
+	b, err := plan.Confine(c)
+	if b != nil {
+		go func() { _ = b.Serve() }() // ends with the command
 	}
 	return err
 }

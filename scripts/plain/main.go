@@ -31,10 +31,10 @@ import (
 
 // bounds are how many findings of each kind there may be.
 var bounds = []bound{
-	{"header", 125},
-	{"parallel", 270},
-	{"switch", 62},
-	{"long", 520},
+	{"header", 48},
+	{"parallel", 81},
+	{"switch", 22},
+	{"long", 120},
 }
 
 type bound struct {

@@ -27,7 +27,7 @@ type Policy struct {
 }
 
 // ChecksSockets reports whether the broker decides about the peers of sockets.
-func (m *Policy) ChecksSockets() bool { return m != nil && m.Peers }
+func (p *Policy) ChecksSockets() bool { return p != nil && p.Peers }
 
 // unixAddress returns the path or the abstract name in an AF_UNIX address, as the kernel reads
 // it (unix(7)). A path ends at the first NUL byte or at the end of the address. An abstract
@@ -64,29 +64,29 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 
 // mayConnect reports whether an internet socket may be connected to an address. AF_UNSPEC ends
 // a connection.
-func (m *Policy) mayConnect(b []byte) bool {
+func (p *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
-	return m.Net.Mode == policy.NetPorts && ends || m.mayUse(b, m.Net.ConnectTCP) || m.mayAsk(b)
+	return p.Net.Mode == policy.NetPorts && ends || p.mayUse(b, p.Net.ConnectTCP) || p.mayAsk(b)
 }
 
 // mayUse reports whether the network mode allows an address. With policy.NetPorts its port must
 // be listed.
-func (m *Policy) mayUse(b []byte, listed []policy.Port) bool {
+func (p *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
-	return m.Net.Mode == policy.NetOpen || m.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
+	return p.Net.Mode == policy.NetOpen || p.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
 }
 
 // mayAsk reports whether an address belongs to a name server that may be asked.
-func (m *Policy) mayAsk(b []byte) bool {
+func (p *Policy) mayAsk(b []byte) bool {
 	const domain = 53
 	to, ok := internetAddress(b)
-	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
+	return ok && to.Port() == domain && slices.Contains(p.Names, to.Addr())
 }
 
 // String says in a plan what the broker answers, for people.
-func (m *Policy) String() string {
+func (p *Policy) String() string {
 	allowed := "none outside"
-	if n := len(m.Net.Unix); n > 0 {
+	if n := len(p.Net.Unix); n > 0 {
 		allowed = fmt.Sprintf("%d outside allowed", n)
 	}
 	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +

@@ -85,33 +85,33 @@ var (
 // New returns the broker for a command that will be started, and the steps that install its
 // filter.
 func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	m := &Broker{
+	b := &Broker{
 		policy:   allowed,
 		over:     make(chan struct{}),
 		retrying: make(chan struct{}, maxRetrying),
 		askers:   map[[2]uint32]int{},
 		waiting:  map[*wait]bool{},
 	}
-	err := m.pin()
+	err := b.pin()
 	if err == nil {
-		m.hand, err = newHandover()
+		b.hand, err = newHandover()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return m, m.hand.steps(mem, filter), nil
+	return b, b.hand.steps(mem, filter), nil
 }
 
 // pin keeps the inodes of allowed sockets. Otherwise a socket of another program could get the
 // number of one that is removed. A path that leads to another inode by now is not allowed any
 // more.
-func (m *Broker) pin() error {
-	if len(m.policy.Net.Unix) == 0 {
+func (b *Broker) pin() error {
+	if len(b.policy.Net.Unix) == 0 {
 		return nil
 	}
-	p := *m.policy
+	p := *b.policy
 	p.Net.Unix = nil
-	for _, s := range m.policy.Net.Unix {
+	for _, s := range b.policy.Net.Unix {
 		if !s.Mode.IsDir() { // sockets in a directory are allowed by path
 			var st unix.Stat_t
 			f, err := os.OpenFile(s.Path, unix.O_PATH|unix.O_NOFOLLOW, 0)
@@ -121,27 +121,27 @@ func (m *Broker) pin() error {
 			if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || s.ID != (policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
 				continue
 			}
-			m.pins = append(m.pins, f)
+			b.pins = append(b.pins, f)
 		}
 		p.Net.Unix = append(p.Net.Unix, s)
 	}
-	m.policy = &p
+	b.policy = &p
 	return nil
 }
 
 // Attach tells the broker when the command's process exists. With atOnce the broker serves from
 // the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
-func (m *Broker) Attach(c *fork.Command, atOnce bool) {
+func (b *Broker) Attach(c *fork.Command, atOnce bool) {
 	forked := func() {
-		m.hand.forked()
+		b.hand.forked()
 		if atOnce {
-			go func() { _ = m.Serve() }() // returns if no command was started
+			go func() { _ = b.Serve() }() // returns if no command was started
 		}
 	}
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
-		m.mu.Lock()
-		m.session.top = p.KeeperPid
-		m.mu.Unlock()
+		b.mu.Lock()
+		b.session.top = p.KeeperPid
+		b.mu.Unlock()
 		forked()
 		return nil
 	})
@@ -149,19 +149,19 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 	// The keeper closes its copy, since only this process receives the queue.
 	c.Before = append(c.Before, fork.Step{
 		Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE,
-		Args: [6]uintptr{uintptr(m.hand.parent)},
+		Args: [6]uintptr{uintptr(b.hand.parent)},
 	})
 }
 
 // Queue receives the queue of a command that was started and returns its descriptor. While that
 // is not readable there is nothing to serve. Queue returns -1 if there is no queue or it was
 // received before.
-func (m *Broker) Queue() int {
+func (b *Broker) Queue() int {
 	fd := -1
-	m.received.Do(func() {
-		fd, m.failure = m.hand.receive()
-		if m.failure == nil {
-			m.queue = newQueue(fd)
+	b.received.Do(func() {
+		fd, b.failure = b.hand.receive()
+		if b.failure == nil {
+			b.queue = newQueue(fd)
 		}
 	})
 	return fd
@@ -169,139 +169,139 @@ func (m *Broker) Queue() int {
 
 // Serve answers calls until the last process of the session has ended. A second call waits for
 // the first.
-func (m *Broker) Serve() error {
-	m.Queue()
-	m.begun.Do(m.serve)
-	return m.failure
+func (b *Broker) Serve() error {
+	b.Queue()
+	b.begun.Do(b.serve)
+	return b.failure
 }
 
 // Close releases a queue that nobody serves, because no command was started or all have ended.
-func (m *Broker) Close() error {
-	m.received.Do(m.hand.close)
-	m.begun.Do(m.queue.close)
+func (b *Broker) Close() error {
+	b.received.Do(b.hand.close)
+	b.begun.Do(b.queue.close)
 	return nil
 }
 
 // finish ends serving. Only the first call's reason counts.
-func (m *Broker) finish(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.isOver() {
-		m.failure = err
-		close(m.over)
-		unix.Close(m.stop[1])
+func (b *Broker) finish(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isOver() {
+		b.failure = err
+		close(b.over)
+		unix.Close(b.stop[1])
 	}
 }
 
-func (m *Broker) isOver() bool {
+func (b *Broker) isOver() bool {
 	select {
-	case <-m.over:
+	case <-b.over:
 		return true
 	default:
 		return false
 	}
 }
 
-func (m *Broker) serve() {
-	if m.queue.control == nil {
+func (b *Broker) serve() {
+	if b.queue.control == nil {
 		return
 	}
-	m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
-	if m.failure != nil {
-		m.queue.close()
+	b.failure = unix.Pipe2(b.stop[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
+	if b.failure != nil {
+		b.queue.close()
 		return
 	}
 	if st, err := (caller{unix.Gettid()}).status(); err != nil {
-		m.finish(fmt.Errorf("this process's own credentials: %w", err))
+		b.finish(fmt.Errorf("this process's own credentials: %w", err))
 	} else {
-		m.identity = st.identity
+		b.identity = st.identity
 	}
-	m.mu.Lock()
-	top := m.session.top
-	m.mu.Unlock()
+	b.mu.Lock()
+	top := b.session.top
+	b.mu.Unlock()
 	var err error
-	m.session.pidfd, err = unix.PidfdOpen(top, 0)
+	b.session.pidfd, err = unix.PidfdOpen(top, 0)
 	if err != nil { // then no process counts as the session's
-		m.session.pidfd = -1
+		b.session.pidfd = -1
 	}
-	m.queue.wakeFast()
-	m.lead()
-	m.await()
+	b.queue.wakeFast()
+	b.lead()
+	b.await()
 	// Dup3 closes the queue but keeps its descriptor number in use, since a stuck goroutine may
 	// still use the number.
-	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
+	_ = unix.Dup3(b.stop[0], b.queue.fd, unix.O_CLOEXEC)
 	go func() {
-		m.workers.Wait()
-		m.sockets.close()
-		m.queue.close()
-		unix.Close(m.stop[0])
-		unix.Close(m.session.pidfd)
+		b.workers.Wait()
+		b.sockets.close()
+		b.queue.close()
+		unix.Close(b.stop[0])
+		unix.Close(b.session.pidfd)
 	}()
 }
 
 // lead starts a goroutine that takes the lead. If too many block, one that is done leads on.
-func (m *Broker) lead() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (b *Broker) lead() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case m.isOver():
-	case m.blocked >= maxBlocked:
-		m.vacant = true
+	case b.isOver():
+	case b.blocked >= maxBlocked:
+		b.vacant = true
 	default:
-		m.blocked++
-		m.workers.Go(m.work)
+		b.blocked++
+		b.workers.Go(b.work)
 	}
 }
 
 // work leads until another goroutine has taken the lead.
-func (m *Broker) work() {
-	c := &Call{broker: m}
-	for m.next(c) {
+func (b *Broker) work() {
+	c := &Call{broker: b}
+	for b.next(c) {
 		if c.relief == nil { // not before the first call: Go's runtime exits if it gets no poller for a timer
-			c.relief = time.AfterFunc(patience, m.lead)
+			c.relief = time.AfterFunc(patience, b.lead)
 		} else {
 			c.relief.Reset(patience)
 		}
 		c.answer()
-		if !c.relief.Stop() && (c.waits || !m.leadOn()) {
+		if !c.relief.Stop() && (c.waits || !b.leadOn()) {
 			return
 		}
 	}
 }
 
 // leadOn reports whether a goroutine that was relieved must lead again, because nobody does.
-func (m *Broker) leadOn() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	on := m.vacant
+func (b *Broker) leadOn() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	on := b.vacant
 	if !on {
-		m.blocked--
+		b.blocked--
 	}
-	m.vacant = false
+	b.vacant = false
 	return on
 }
 
 // relieve lets another goroutine lead at once. The goroutine that answers this call does not
 // count as blocking any more.
 func (c *Call) relieve() {
-	m := c.broker
+	b := c.broker
 	c.waits = true
-	m.mu.Lock()
-	m.blocked--
-	nobody := m.vacant
-	m.vacant = false
-	m.mu.Unlock()
+	b.mu.Lock()
+	b.blocked--
+	nobody := b.vacant
+	b.vacant = false
+	b.mu.Unlock()
 	if c.relief.Stop() || nobody {
-		m.lead()
+		b.lead()
 	}
 }
 
 // crowded reports whether all goroutines that may block do so. It waits a moment for one to end.
-func (m *Broker) crowded() bool {
+func (b *Broker) crowded() bool {
 	for end := time.Now().Add(maxDelay); ; time.Sleep(patience) {
-		m.mu.Lock()
-		all := m.blocked >= maxBlocked
-		m.mu.Unlock()
+		b.mu.Lock()
+		all := b.blocked >= maxBlocked
+		b.mu.Unlock()
 		if !all || time.Now().After(end) {
 			return all
 		}
@@ -309,21 +309,21 @@ func (m *Broker) crowded() bool {
 }
 
 // next waits for the next call. It returns false when serving is over.
-func (m *Broker) next(c *Call) bool {
-	m.receiving.Add(1)
-	defer m.receiving.Add(-1)
-	for !m.isOver() {
-		got, err := m.queue.receive(&c.notification)
+func (b *Broker) next(c *Call) bool {
+	b.receiving.Add(1)
+	defer b.receiving.Add(-1)
+	for !b.isOver() {
+		got, err := b.queue.receive(&c.notification)
 		if err != nil {
-			m.finish(fmt.Errorf("receiving a socket call: %w", err))
+			b.finish(fmt.Errorf("receiving a socket call: %w", err))
 		}
 		if got {
 			c.from = caller{int(c.pid)}
 			c.descriptors = c.descriptors[:0]
 			return true
 		}
-		if m.queue.over() {
-			m.finish(nil)
+		if b.queue.over() {
+			b.finish(nil)
 		}
 	}
 	return false
@@ -334,23 +334,23 @@ func (m *Broker) next(c *Call) bool {
 // not report that no call will come, so a signal must.
 //
 // Meanwhile it polls for all that wait in until.
-func (m *Broker) await() {
-	for !m.isOver() {
-		polls, waits := m.polled()
+func (b *Broker) await() {
+	for !b.isOver() {
+		polls, waits := b.polled()
 		errno := patiently(func() unix.Errno { _, err := unix.Poll(polls, -1); return asErrno(err) })
 		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
-			m.finish(fmt.Errorf("poll: %w", errno))
+			b.finish(fmt.Errorf("poll: %w", errno))
 		case polls[0].Revents != 0:
-			m.finish(nil)
+			b.finish(nil)
 		default:
 			var woken [64]byte
-			_, _ = unix.Read(m.stop[0], woken[:])
-			m.wake(polls[2:], waits)
+			_, _ = unix.Read(b.stop[0], woken[:])
+			b.wake(polls[2:], waits)
 		}
 	}
-	for i := 0; i < attempts && m.receiving.Load() > 0; i++ {
+	for i := 0; i < attempts && b.receiving.Load() > 0; i++ {
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, t := range threads {
 			tid, _ := strconv.Atoi(t.Name())

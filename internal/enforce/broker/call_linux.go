@@ -39,25 +39,25 @@ const restart = unix.Errno(512)
 
 // answer decides a call and sends the answer.
 func (c *Call) answer() {
-	m := c.broker
+	b := c.broker
 	var watcher func(unix.Errno)
-	if m.Watch != nil {
-		watcher = m.Watch(c)
+	if b.Watch != nil {
+		watcher = b.Watch(c)
 		if watcher == nil {
 			c.close()
 			return
 		}
 	}
 	a := refused(unix.EAGAIN)
-	if m.busy.Add(1) <= maxBusy && !m.crowded() {
-		a = m.decide(c)
+	if b.busy.Add(1) <= maxBusy && !b.crowded() {
+		a = b.decide(c)
 	}
 	if watcher != nil && a.errno != 0 {
 		watcher(a.errno)
 	}
 	c.respond(a)
 	c.close()
-	m.busy.Add(-1)
+	b.busy.Add(-1)
 }
 
 // close closes the call's descriptors. If the command has set SO_LINGER and has closed its own
@@ -95,21 +95,21 @@ func (c *Call) respond(a answer) {
 }
 
 // decide decides one call. Several goroutines may do so at the same time.
-func (m *Broker) decide(c *Call) answer {
+func (b *Broker) decide(c *Call) answer {
 	if c.pid == 0 {
 		return refused(unix.EACCES)
 	}
 	switch c.nr {
 	case unix.SYS_CONNECT:
-		return m.connect(c)
+		return b.connect(c)
 	case unix.SYS_SOCKET:
-		return m.udp(c)
+		return b.udp(c)
 	case unix.SYS_SOCKETPAIR:
-		return m.pair(c)
+		return b.pair(c)
 	case unix.SYS_LISTEN:
-		return m.listen(c)
+		return b.listen(c)
 	}
-	return m.signal(c)
+	return b.signal(c)
 }
 
 // Tid is the calling thread. Nr and Args are the system call's number and arguments.

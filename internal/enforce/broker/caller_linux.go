@@ -177,9 +177,9 @@ type identity struct {
 // same, since the command can't have become another user. f must only make system calls.
 //
 // It first checks that the caller still waits: see valid.
-func (m *Broker) as(c *Call, f func() answer) answer {
+func (b *Broker) as(c *Call, f func() answer) answer {
 	var who identity
-	privileged := m.identity.uid == 0 || m.identity.capabilities != 0
+	privileged := b.identity.uid == 0 || b.identity.capabilities != 0
 	if privileged {
 		st, err := c.from.status()
 		if err != nil {
@@ -187,21 +187,21 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 		}
 		who = st.identity
 	}
-	if !m.queue.valid(c.id) {
+	if !b.queue.valid(c.id) {
 		return refused(unix.EINTR) // nobody hears it
 	}
 	if !privileged {
 		return f()
 	}
-	who.capabilities &= m.policy.Capabilities
+	who.capabilities &= b.policy.Capabilities
 	runtime.LockOSThread()
 	a := refused(unix.EACCES)
 	if who.take() {
 		a = f()
 	}
-	if !m.identity.take() {
+	if !b.identity.take() {
 		// The thread stays locked, and ends with the goroutine.
-		m.finish(errIdentity)
+		b.finish(errIdentity)
 		return a
 	}
 	runtime.UnlockOSThread()

@@ -31,7 +31,7 @@ const (
 // connect connects the caller's socket for the caller. It never lets the kernel continue the
 // call, because another thread could first change the address in memory or the socket behind
 // the descriptor.
-func (m *Broker) connect(c *Call) answer {
+func (b *Broker) connect(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
 		return refused(errno)
@@ -45,7 +45,7 @@ func (m *Broker) connect(c *Call) answer {
 	if errno != 0 {
 		return refused(errno)
 	}
-	if a, ok := m.ask(s, w.addr); ok {
+	if a, ok := b.ask(s, w.addr); ok {
 		return a
 	}
 	if path, _ := unixAddress(w.addr); path != "" && s.domain == unix.AF_UNIX {
@@ -120,7 +120,7 @@ func (w *waiter) attempt() answer {
 // authorize returns 0 if the socket may be connected to the address. It goes by the socket's
 // family, not by the one in the address.
 func (w *waiter) authorize() unix.Errno {
-	m := w.broker
+	b := w.broker
 	switch w.sock.domain {
 	case unix.AF_UNIX:
 		if w.path != nil {
@@ -131,10 +131,10 @@ func (w *waiter) authorize() unix.Errno {
 		}
 		return 0 // the kernel refuses, or disconnects for AF_UNSPEC
 	case unix.AF_INET, unix.AF_INET6:
-		if !m.policy.mayConnect(w.addr) {
+		if !b.policy.mayConnect(w.addr) {
 			return unix.EACCES
 		}
-		if m.policy.Net.Mode == policy.NetPorts {
+		if b.policy.Net.Mode == policy.NetPorts {
 			protocol, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 			if err != nil || protocol != unix.IPPROTO_TCP {
 				return unix.EACCES
@@ -178,14 +178,14 @@ func (w *waiter) authorizePath() unix.Errno {
 }
 
 // allows reports whether a socket outside is allowed, itself or through a directory above it.
-func (m *Policy) allows(fd int, id policy.FileID) bool {
+func (p *Policy) allows(fd int, id policy.FileID) bool {
 	var path string
-	for i := range m.Net.Unix {
-		p := &m.Net.Unix[i]
-		if p.Mode.IsDir() && path == "" {
+	for i := range p.Net.Unix {
+		s := &p.Net.Unix[i]
+		if s.Mode.IsDir() && path == "" {
 			path = fork.PathOf(fd)
 		}
-		if p.Mode.IsDir() && policy.Within(path, p.Path) || !p.Mode.IsDir() && p.ID == id {
+		if s.Mode.IsDir() && policy.Within(path, s.Path) || !s.Mode.IsDir() && s.ID == id {
 			return true
 		}
 	}

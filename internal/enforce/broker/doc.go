@@ -4,6 +4,6 @@
 // for signals, and whether a process outside exists. It needs pidfd_getfd(2), which came with
 // Linux 5.6.
 //
-// It acts with the caller's own rights at most, and on a copy of the arguments. A slow call
-// delays only its caller. It does not decide what a filter or Landlock can decide.
+// The broker acts with at most the caller's rights, and on a copy of the arguments. A slow call
+// delays only its caller. The broker does not decide what a filter or Landlock can decide.
 package broker

@@ -23,7 +23,7 @@ import (
 // The file then stays open, since its inode's number could be used again otherwise.
 //
 // Some programs rename or link the file before the socket listens, as supervisord does. Then the
-// path does not lead to it. See moved.
+// path does not lead to the file. See moved.
 
 // pinned is the file of a listening socket, opened with O_PATH.
 type pinned struct{ fd, kind int }
@@ -36,9 +36,9 @@ const mostFiles = 512
 // already was noted before, or it is not the session's. If the path does not lead to the file
 // any more, the socket itself is noted. The error is EAGAIN if no more files can be pinned.
 //
-// Only the socket's own call is made with the caller's rights. It may have given up those that
-// the path needs, and it learns nothing about what the path leads to.
-func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errno {
+// Only listen(2) is made with the caller's rights. The caller may have given up those that the
+// path needs, and learns nothing about what the path leads to.
+func (b *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errno {
 	listens, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil || listens != 0 {
 		return asErrno(err)
@@ -49,23 +49,23 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 	}
 	r, errno := c.route(path)
 	if errno != 0 {
-		m.sockets.name(s.fd)
+		b.sockets.name(s.fd)
 		return orNone(errno)
 	}
 	file, errno := c.walk(r)
 	if errno != 0 {
-		m.sockets.name(s.fd)
+		b.sockets.name(s.fd)
 		return orNone(errno)
 	}
-	if fits, err := m.fits(c, s, file); !fits {
-		m.sockets.name(s.fd)
+	if fits, err := b.fits(c, s, file); !fits {
+		b.sockets.name(s.fd)
 		return orNone(asErrno(err))
 	}
 	errno = listenerOn(file, kind)
 	if errno != unix.ECONNREFUSED {
 		return orNone(errno)
 	}
-	a := m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
+	a := b.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
 	if a.errno != 0 {
 		return a.errno
 	}
@@ -73,12 +73,12 @@ func (m *Broker) findFile(c *Call, s socket, path string, backlog int) unix.Errn
 	if errno != 0 {
 		return orNone(errno)
 	}
-	return m.sockets.pin(file, kind)
+	return b.sockets.pin(file, kind)
 }
 
 // fits reports whether an open file fits what the kernel tells of a socket's file, and whether the
 // command could have made the file.
-func (m *Broker) fits(c *Call, s socket, file int) (bool, error) {
+func (b *Broker) fits(c *Call, s socket, file int) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(file, &st); err != nil {
 		return false, err
@@ -91,24 +91,24 @@ func (m *Broker) fits(c *Call, s socket, file int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own := false
+	fits := false
 	others := false
 	mine := cookie(s.fd)
 	this := kernelFile{uint32(st.Ino), device}
-	err = boundSockets(s.fd, func(b *boundSocket) {
-		if b.file == this {
-			own = own || b.cookie == mine
-			others = others || b.cookie != mine
+	err = boundSockets(s.fd, func(o *boundSocket) {
+		if o.file == this {
+			fits = fits || o.cookie == mine
+			others = others || o.cookie != mine
 		}
 	})
-	return err == nil && own && !others, err
+	return err == nil && fits && !others, err
 }
 
 // moved reports whether an open file is that of a socket of the session whose path led elsewhere
 // when it began to listen. No file is pinned for it, so the numbers that the kernel reports must
 // be all there is: those of the file itself, on a file system that gives no two files the same. A
 // socket keeps its file's number in use as long as it lives.
-func (m *Broker) moved(c *Call, s socket, file int, st *unix.Stat_t) bool {
+func (b *Broker) moved(c *Call, s socket, file int, st *unix.Stat_t) bool {
 	var fs unix.Statfs_t
 	err := unix.Fstatfs(file, &fs)
 	if err != nil || fs.Type != unix.EXT4_SUPER_MAGIC && fs.Type != unix.TMPFS_MAGIC || st.Ino > math.MaxUint32 {
@@ -119,7 +119,7 @@ func (m *Broker) moved(c *Call, s socket, file int, st *unix.Stat_t) bool {
 		return false
 	}
 	this := kernelFile{uint32(st.Ino), device}
-	return m.sockets.ownsAll(s.fd, func(b *boundSocket) bool { return b.file == this })
+	return b.sockets.ownsAll(s.fd, func(o *boundSocket) bool { return o.file == this })
 }
 
 // orNone returns EAGAIN for a shortage, and 0 for other errors.

@@ -19,13 +19,13 @@ const (
 )
 
 // udp makes the pair whose end the command uses as its UDP socket.
-func (m *Broker) udp(c *Call) answer {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (b *Broker) udp(c *Call) answer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if p := int32(c.args[2]); p != 0 && p != unix.IPPROTO_UDP {
 		return refused(unix.EACCES)
 	}
-	if len(m.askers) >= maxAskers {
+	if len(b.askers) >= maxAskers {
 		return refused(unix.ENOBUFS)
 	}
 	flags := int(c.args[1])
@@ -40,29 +40,29 @@ func (m *Broker) udp(c *Call) answer {
 		return refused(asErrno(err))
 	}
 	end := cookie(pair[0])
-	m.askers[end] = out
+	b.askers[end] = out
 	go func() {
-		m.relay(pair[1], out)
-		m.mu.Lock()
-		delete(m.askers, end)
-		m.mu.Unlock()
+		b.relay(pair[1], out)
+		b.mu.Lock()
+		delete(b.askers, end)
+		b.mu.Unlock()
 		unix.Close(pair[1])
 		unix.Close(out)
 	}()
-	return m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
+	return b.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
 
 // ask connects the real socket if s is the command's end of a pair. Any process of the session
 // may use any pair.
-func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.askers) == 0 {
+func (b *Broker) ask(s socket, addr []byte) (a answer, is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.askers) == 0 {
 		return a, false
 	}
-	out, is := m.askers[cookie(s.fd)]
+	out, is := b.askers[cookie(s.fd)]
 	switch {
-	case is && m.policy.mayAsk(addr):
+	case is && b.policy.mayAsk(addr):
 		a = refused(connect(out, addr))
 	case is:
 		a = refused(unix.EACCES)
@@ -72,11 +72,11 @@ func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 
 // relay passes questions and answers on until the command's end is closed or serving is over.
 // It drops what can't be sent, as UDP does.
-func (m *Broker) relay(mine, out int) {
+func (b *Broker) relay(mine, out int) {
 	buf := make([]byte, maxAnswer)
 	for {
 		p := []unix.PollFd{{Fd: int32(mine), Events: unix.POLLIN}, {Fd: int32(out), Events: unix.POLLIN}}
-		if !m.until(p, 0) {
+		if !b.until(p, 0) {
 			return
 		}
 		if p[0].Revents != 0 {

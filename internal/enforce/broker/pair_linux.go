@@ -14,7 +14,7 @@ import (
 //
 // If the second descriptor can't be given, the caller keeps the first one, which has no other
 // end any more.
-func (m *Broker) pair(c *Call) answer {
+func (b *Broker) pair(c *Call) answer {
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	kind := uint32(c.args[1])
 	protocol := uint32(c.args[2])
@@ -36,7 +36,7 @@ func (m *Broker) pair(c *Call) answer {
 		return refused(errno)
 	}
 	var pair [2]int
-	a := m.as(c, func() answer { // it makes sure that the memory is the caller's
+	a := b.as(c, func() answer { // it makes sure that the memory is the caller's
 		var out [8]byte
 		if !whole(unix.Pread(memory, out[:], int64(at))) || !whole(unix.Pwrite(memory, out[:], int64(at))) {
 			return refused(unix.EFAULT)
@@ -54,7 +54,7 @@ func (m *Broker) pair(c *Call) answer {
 	defer unix.Close(pair[1])
 	var out [8]byte
 	for i, fd := range pair {
-		a = m.queue.give(c.id, fd, int(kind&unix.SOCK_CLOEXEC))
+		a = b.queue.give(c.id, fd, int(kind&unix.SOCK_CLOEXEC))
 		if a.errno != 0 {
 			return a
 		}

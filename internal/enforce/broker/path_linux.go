@@ -63,9 +63,9 @@ func (c *Call) route(path string) (r route, errno unix.Errno) {
 	return r, errno
 }
 
-// walk opens a route's target with O_PATH and this thread's rights. The inode that it finds is
-// checked. So if walk resolves a path differently from the kernel (links in a root directory
-// that the command set), that can cause a refusal but never avoid one.
+// walk opens a route's target with O_PATH and this thread's rights. The caller of walk checks the
+// inode. So if walk resolves a path differently from the kernel (links in a root directory that
+// the command set), that can cause a refusal but never avoid one.
 //
 // RESOLVE_IN_ROOT (openat2(2)) keeps links inside the caller's root directory, so that the
 // caller learns nothing of names outside it. It also follows no magic links of /proc, where

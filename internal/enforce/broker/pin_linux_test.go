@@ -28,11 +28,11 @@ func TestPin(t *testing.T) {
 	}
 	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
 	with := func(id policy.FileID) *Broker {
-		m := &Broker{policy: &Policy{Net: policy.ResolvedNet{Unix: []policy.Path{{Path: path, ID: id, Mode: fs.ModeSocket}}}}}
-		if err := m.pin(); err != nil {
+		b := &Broker{policy: &Policy{Net: policy.ResolvedNet{Unix: []policy.Path{{Path: path, ID: id, Mode: fs.ModeSocket}}}}}
+		if err := b.pin(); err != nil {
 			t.Fatal(err)
 		}
-		return m
+		return b
 	}
 	m := with(id)
 	if !m.policy.allows(-1, id) {

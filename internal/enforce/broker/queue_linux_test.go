@@ -81,9 +81,9 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := make(chan struct{})
-	m := &Broker{over: make(chan struct{})}
-	m.session.top = unix.Getpid()
-	m.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
+	b := &Broker{over: make(chan struct{})}
+	b.session.top = unix.Getpid()
+	b.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
 		select {
 		case <-waits:
 		default:
@@ -92,20 +92,20 @@ func TestInterrupt(t *testing.T) {
 		_, err := unix.Poll(nil, -1) // it is not restarted after a signal's handler
 		return asErrno(err)
 	}}
-	m.received.Do(func() {})
+	b.received.Do(func() {})
 	served := make(chan error)
-	go func() { served <- m.Serve() }()
+	go func() { served <- b.Serve() }()
 	<-waits
 	unix.Close(p[1])
 	select {
 	case err := <-served:
-		if n := m.receiving.Load(); err != nil || n != 0 {
+		if n := b.receiving.Load(); err != nil || n != 0 {
 			t.Fatalf("%v, %d still wait", err, n)
 		}
 	case <-time.After(testkit.Patience):
 		t.Fatal("it waits for ever")
 	}
-	m.workers.Wait()
+	b.workers.Wait()
 }
 
 // TestOver: a goroutine that waits for a call ends by itself if the kernel reports that none
@@ -116,19 +116,19 @@ func TestOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(p[0])
-	m := &Broker{over: make(chan struct{}), stop: [2]int{-1, -1}}
+	b := &Broker{over: make(chan struct{}), stop: [2]int{-1, -1}}
 	asked := 0
-	m.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
+	b.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
 		switch asked++; asked {
 		case 3: // before, it may mean that a caller was killed
 			unix.Close(p[1])
 		case 4:
 			t.Error("it asks again")
-			m.finish(nil)
+			b.finish(nil)
 		}
 		return unix.ENOENT
 	}}
-	if m.next(&Call{broker: m}) || asked < 3 || !m.isOver() {
+	if b.next(&Call{broker: b}) || asked < 3 || !b.isOver() {
 		t.Errorf("asked %d times", asked)
 	}
 }

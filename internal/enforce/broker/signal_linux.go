@@ -35,7 +35,7 @@ const siQueue = -1 // SI_QUEUE: the si_code that one process may send to another
 
 // signal answers a call that signals processes, makes the kernel do so, or changes how one is
 // scheduled.
-func (m *Broker) signal(c *Call) answer {
+func (b *Broker) signal(c *Call) answer {
 	s := &signalCall{Call: c}
 	switch c.nr {
 	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PIDFD_SEND_SIGNAL:

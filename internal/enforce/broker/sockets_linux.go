@@ -72,12 +72,12 @@ func (o *sessionSockets) ownsAll(fd int, are func(*boundSocket) bool) bool {
 // that clients see the right process id. If another thread replaces the socket meanwhile, the
 // new one is not noted. Where ports are limited, a replaced socket could take a port, so the
 // broker itself makes the call.
-func (m *Broker) listen(c *Call) answer {
+func (b *Broker) listen(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
 		return refused(errno)
 	}
-	if !m.queue.valid(c.id) {
+	if !b.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be another process's
 	}
 	address := socketName(s.fd)
@@ -85,20 +85,20 @@ func (m *Broker) listen(c *Call) answer {
 	if s.domain == unix.AF_UNIX {
 		path, name := unixAddress(address)
 		if name != "" {
-			m.sockets.name(s.fd)
+			b.sockets.name(s.fd)
 		}
 		if path != "" {
-			if errno := m.findFile(c, s, path, backlog); errno != 0 {
+			if errno := b.findFile(c, s, path, backlog); errno != 0 {
 				return refused(errno)
 			}
 		}
-	} else if !m.policy.mayUse(address, m.policy.Net.BindTCP) {
+	} else if !b.policy.mayUse(address, b.policy.Net.BindTCP) {
 		return refused(unix.EACCES) // also an unbound socket, which would get a port that the kernel chooses
 	}
-	if m.policy.Net.Mode != policy.NetPorts {
+	if b.policy.Net.Mode != policy.NetPorts {
 		return answer{proceed: true}
 	}
-	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
+	return b.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
 }
 
 // socketName returns a socket's address, nil if unknown.

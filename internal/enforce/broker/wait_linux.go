@@ -17,16 +17,16 @@ type wait struct {
 
 // until waits until there are events on one of the descriptors, for at most d, or without a
 // limit for 0. It fills in Revents. It returns false once serving is over.
-func (m *Broker) until(fds []unix.PollFd, d time.Duration) bool {
+func (b *Broker) until(fds []unix.PollFd, d time.Duration) bool {
 	w := &wait{fds, make(chan struct{})}
-	m.mu.Lock()
-	if m.isOver() {
-		m.mu.Unlock()
+	b.mu.Lock()
+	if b.isOver() {
+		b.mu.Unlock()
 		return false
 	}
-	m.waiting[w] = true
-	_, _ = unix.Write(m.stop[1], []byte{0}) // if the pipe is full, it wakes await anyway
-	m.mu.Unlock()
+	b.waiting[w] = true
+	_, _ = unix.Write(b.stop[1], []byte{0}) // if the pipe is full, it wakes await anyway
+	b.mu.Unlock()
 	var late <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -37,20 +37,20 @@ func (m *Broker) until(fds []unix.PollFd, d time.Duration) bool {
 	case <-w.ready:
 		return true
 	case <-late:
-	case <-m.over:
+	case <-b.over:
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.waiting, w)
-	return !m.isOver()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, w)
+	return !b.isOver()
 }
 
 // polled returns what await polls: the queue, the pipe, and then the descriptors of all waits.
-func (m *Broker) polled() (polls []unix.PollFd, waits []*wait) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	polls = []unix.PollFd{{Fd: int32(m.queue.fd)}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-	for w := range m.waiting {
+func (b *Broker) polled() (polls []unix.PollFd, waits []*wait) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	polls = []unix.PollFd{{Fd: int32(b.queue.fd)}, {Fd: int32(b.stop[0]), Events: unix.POLLIN}}
+	for w := range b.waiting {
 		waits = append(waits, w)
 		polls = append(polls, w.fds...)
 	}
@@ -58,19 +58,19 @@ func (m *Broker) polled() (polls []unix.PollFd, waits []*wait) {
 }
 
 // wake ends the waits whose descriptors have events.
-func (m *Broker) wake(polls []unix.PollFd, waits []*wait) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (b *Broker) wake(polls []unix.PollFd, waits []*wait) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, w := range waits {
-		own := polls[:len(w.fds)]
+		mine := polls[:len(w.fds)]
 		polls = polls[len(w.fds):]
 		got := false
-		for i := range own {
-			got = got || own[i].Revents != 0
+		for i := range mine {
+			got = got || mine[i].Revents != 0
 		}
-		if got && m.waiting[w] {
-			copy(w.fds, own)
-			delete(m.waiting, w)
+		if got && b.waiting[w] {
+			copy(w.fds, mine)
+			delete(b.waiting, w)
 			close(w.ready)
 		}
 	}

@@ -2,6 +2,6 @@
 // allows the other entries one by one. In a writable tree it says what must be masked. It
 // reports what can't be denied at all.
 //
-// It is pure, except that it reads directories through the policy's host. It mounts nothing,
-// and can't affect names that are made later.
+// The package is pure, except that it reads directories through the policy's host. It mounts
+// nothing, and can't affect names that are made later.
 package deny

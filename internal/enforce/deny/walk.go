@@ -114,9 +114,9 @@ func (w *walker) look(dirs []unseen, counts map[uint64]bool) (found []hit, below
 // maxNames is how many names are looked up before reading a directory costs less.
 const maxNames = 8
 
-// lookUp is list for a directory that has none in it, if no wildcard can match there. It looks
-// names up, which takes a tenth of the time for a hundred files. ok is false if it can't. The
-// directory is looked at last: if it is gone, it may have moved.
+// lookUp is list for a directory that has no other directories, if no wildcard can match there. It
+// looks names up, which takes a tenth of the time for a hundred files. ok is false if the
+// directory has to be listed. The directory is looked at last: if it is gone, it may have moved.
 func (at unseen) lookUp(host *policy.Host, counts map[uint64]bool) (found []hit, seen int, ok bool) {
 	names, ok := at.globs.Literals()
 	if !ok || len(names) > maxNames || host.CountsDirs == nil {
