@@ -106,7 +106,7 @@ func TestKeepAndReap(t *testing.T) {
 			t.Fatalf("%+v", i)
 		}
 		r, err = o.Store.Reap(deadline(t), "kept")
-		if err != nil || !r.Done() || !r.Removed || r.Killed < 3 {
+		if err != nil || !r.Done() || !r.Removed || r.Killed < 2 { // a shell may still see the end of its sleep, and end by itself
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if left := marked(t, s.ID()); len(left) > 0 {
