@@ -29,10 +29,10 @@ func capabilityNames() []string {
 
 // keptCapabilities returns the bits that the command may keep. It may keep CAP_KILL only if
 // Landlock, a PID namespace or the broker keeps signals inside.
-func keptCapabilities(signalsHeld bool) uint64 {
+func keptCapabilities(signalsKept bool) uint64 {
 	var keep uint64
 	for bit, name := range capabilityNames() {
-		if name != "" && (bit != capKill || signalsHeld) {
+		if name != "" && (bit != capKill || signalsKept) {
 			keep |= 1 << bit
 		}
 	}

@@ -71,7 +71,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		c.Commit = append(c.Commit, func(*fork.Process) error { return p.Landlock.AddRules(ruleset) })
 	}
 	if b != nil {
-		b.Attach(c, p.watched != nil)
+		b.Attach(c, p.recording != nil)
 	}
 	return b, nil
 }
@@ -85,11 +85,11 @@ func (p *Plan) filterSteps(m *fork.Memory) (*broker.Broker, []fork.Step, error) 
 		}
 		return nil, []fork.Step{p.Seccomp.Step(m, seccomp.FilterSpecAllow)}, nil
 	}
-	b, steps, err := broker.New(p.Broker, m, cmp.Or(p.watched, p.Seccomp))
+	b, steps, err := broker.New(p.Broker, m, cmp.Or(p.recording, p.Seccomp))
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.watched != nil {
+	if p.recording != nil {
 		p.record(b)
 	}
 	return b, steps, nil
@@ -105,7 +105,7 @@ func (p *Plan) record(b *broker.Broker) {
 	world.Broker = p.Broker
 	w := watch.New(world, p.model != nil)
 	p.recorder = w
-	b.Watch = w.Watch
+	b.Record = w.Watch
 }
 
 // checkFiles refuses descriptors with which the command could bypass the plan. It returns the

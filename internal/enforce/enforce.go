@@ -123,12 +123,12 @@ type Plan struct {
 	audit protect.Audit // what Snapshot compares
 	found deny.Searched // what denials match in trees
 
-	model    *Plan               // Options.Model
-	reopened []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command
-	denied   int                 // denied files that mounts should hide
-	open     int                 // how many of these can't be hidden
-	watched  *seccomp.Filter     // with Options.Explain: the filter installed instead of Seccomp
-	recorder recorder            // of the last confined command, or nil
+	model     *Plan               // Options.Model
+	reopened  []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command
+	denied    int                 // denied files that mounts should hide
+	open      int                 // how many of these can't be hidden
+	recording *seccomp.Filter     // with Options.Explain: the filter installed instead of Seccomp
+	recorder  recorder            // of the last confined command, or nil
 }
 
 // Snapshot records the protected files in writable trees. Call it right before the command

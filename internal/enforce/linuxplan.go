@@ -36,8 +36,8 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	}
 	p.planAudit(rep)
 	peers := p.planFilter(host, opts)
-	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.holdsSignals())
-	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.watched != nil) {
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.keepsSignals())
+	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.recording != nil) {
 		p.Broker = &broker.Policy{
 			Net:          p.Policy.Net,
 			Peers:        peers,
@@ -94,7 +94,7 @@ func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
 		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 	} else if opts.Explain && p.Caps.SeccompNotify {
 		q.Record = true
-		p.watched = seccomp.Compile(q)
+		p.recording = seccomp.Compile(q)
 		p.model = opts.Model
 	}
 	return peers
@@ -252,8 +252,8 @@ func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&landlock.ScopeSignal != 0
 }
 
-// holdsSignals reports whether anything keeps the command's signals inside.
-func (p *Plan) holdsSignals() bool {
+// keepsSignals reports whether anything keeps the command's signals inside.
+func (p *Plan) keepsSignals() bool {
 	return p.ScopesSignals() || p.privatePids() || p.signals == seccomp.SignalsAll
 }
 
@@ -279,7 +279,7 @@ func (p *Plan) Layers() []Layer {
 	} else if p.Broker.ChecksSockets() && len(p.names) > 0 {
 		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
 	}
-	if p.holdsSignals() {
+	if p.keepsSignals() {
 		all = append(all, p.signalLayer())
 	}
 	if p.Mounts != nil {

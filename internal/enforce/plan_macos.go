@@ -49,7 +49,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			}
 		}
 	}
-	p.holdGlobs(rep, host)
+	p.matchGlobs(rep, host)
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
@@ -61,8 +61,8 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.profileRules = strings.Count(text, "\n(")
 }
 
-// holdGlobs finds what the denials with wildcards match in writable trees.
-func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
+// matchGlobs finds what the denials with wildcards match in writable trees.
+func (p *Plan) matchGlobs(rep *report, host *policy.Host) {
 	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
 	if len(globs) == 0 || host == nil {
 		return

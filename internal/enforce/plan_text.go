@@ -40,7 +40,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 	if p.Broker.ChecksSockets() {
 		fmt.Fprintf(&b, "mediated\t%s\n", p.Broker) // by the broker; the word is part of the format
 	}
-	if p.holdsSignals() {
+	if p.keepsSignals() {
 		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)
 	}
 	if mp := p.Mounts; mp != nil {

@@ -29,7 +29,7 @@ type recorder interface{ Report() watch.Report }
 // Explains returns why nothing can be recorded for this plan, or "".
 func (p *Plan) Explains() string {
 	switch {
-	case p.Seatbelt != nil, p.watched != nil:
+	case p.Seatbelt != nil, p.recording != nil:
 		return ""
 	case p.Caps.OS == "macos":
 		return "Seatbelt is needed, which logs what it refuses"

@@ -159,7 +159,7 @@ func (r *report) namespace() {
 		r.hardening(GapProtect, "no change of "+u.Path+" and more by other names", u.Why.Error(), "")
 	}
 	if (p.Mounts == nil || r.mounts.Metadata != "") && mounts.WritableTrees(p.Policy.Paths) != nil {
-		const promise = "no change of mode, owner, times, attributes and flags of files outside the writable trees"
+		const promise = "files outside the writable trees keep their mode, owner, times, attributes and flags"
 		r.hardening(GapMetadata, promise, cmp.Or(why, r.mounts.Metadata), hint)
 	}
 	if p.Mounts == nil || r.mounts.IPC != "" {
@@ -262,7 +262,7 @@ func (r *report) socket() {
 // kernel.
 func (r *report) process() {
 	p := r.p
-	if !p.holdsSignals() {
+	if !p.keepsSignals() {
 		r.hardening(GapSignals, "no signals to processes outside", p.needs(6)+p.orSupervisor(), "")
 	}
 	if p.Seccomp != nil {

@@ -196,7 +196,7 @@ func (s *linuxScene) tryMounts() error {
 		opening(s.dir+"/in/denied", unix.O_RDONLY))
 	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan,
 		opening(s.dir+"/in/.git/config", unix.O_WRONLY))
-	s.try(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
+	s.try(enforce.GapMetadata, "files outside keep their mode, owner, times, attributes and flags", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
 	if err := s.tryFar(&host); err != nil {
 		return err

@@ -34,9 +34,9 @@ type Broker struct {
 	hand   *handover  // receives the queue
 	queue  queue
 
-	// Watch, if set, sees each call first. It either answers the call and returns nil, or
+	// Record, if set, sees each call first. It either answers the call and returns nil, or
 	// leaves the call to the broker and returns a function that the broker calls if it refuses.
-	Watch func(c *Call) (refused func(unix.Errno))
+	Record func(c *Call) (refused func(unix.Errno))
 
 	identity identity // of this process's threads
 	session  session  // the processes that may be signalled

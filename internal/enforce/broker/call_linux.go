@@ -21,7 +21,7 @@ type Call struct {
 
 	descriptors []int // to close after the answer
 
-	Notes any // for the watcher, kept from call to call
+	Notes any // for Record, kept from call to call
 }
 
 type answer struct {
@@ -40,10 +40,10 @@ const restart = unix.Errno(512)
 // answer decides a call and sends the answer.
 func (c *Call) answer() {
 	b := c.broker
-	var watcher func(unix.Errno)
-	if b.Watch != nil {
-		watcher = b.Watch(c)
-		if watcher == nil {
+	var tell func(unix.Errno)
+	if b.Record != nil {
+		tell = b.Record(c)
+		if tell == nil {
 			c.close()
 			return
 		}
@@ -52,8 +52,8 @@ func (c *Call) answer() {
 	if b.busy.Add(1) <= maxBusy && !b.crowded() {
 		a = b.decide(c)
 	}
-	if watcher != nil && a.errno != 0 {
-		watcher(a.errno)
+	if tell != nil && a.errno != 0 {
+		tell(a.errno)
 	}
 	c.respond(a)
 	c.close()
@@ -117,7 +117,7 @@ func (c *Call) Tid() int        { return c.from.tid }
 func (c *Call) Nr() int32       { return c.nr }
 func (c *Call) Args() [6]uint64 { return c.args }
 
-// Crowded reports whether the watcher must not block.
+// Crowded reports whether Record must not block.
 func (c *Call) Crowded() bool { return c.broker.crowded() }
 
 // Continue lets the kernel make the call as if it had not been stopped. Refuse makes it fail.
