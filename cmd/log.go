@@ -39,40 +39,23 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 		return usageHint("zsbx log --help",
 			"%s is not a session: --dir lists what ran there, --audit reads the log there", shell.Quote(ids[i]))
 	}
-	from, err := time.ParseInLocation(time.DateOnly, since, time.Local)
-	if span, notSpan := units.ParseTime(since); notSpan == nil {
-		from = time.Now().Add(-span)
-	} else if err != nil && since != "" {
-		return usageHint("", "--since %s: must be a time span such as 90m, or a day such as 2026-01-31",
-			shell.Quote(since))
+	from, err := sinceWhen(since)
+	if err != nil {
+		return err
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
 		return err
 	}
-	if err := compose.CheckVariables(&h); err != nil {
-		return err
-	}
-	_, user, err := compose.UserPolicy(&h)
+	log, err := auditDir(&h, audit)
 	if err != nil {
 		return err
 	}
-	// The log is in its usual place, unless the user's policy or --audit names another.
-	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user,
-		&policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
-	log, err := p.AuditLog(h)
-	if err != nil {
-		return err
-	}
-	all, damaged, err := supervise.ReadAudit(log.Dir.Value)
+	all, damaged, err := supervise.ReadAudit(log)
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		hint := "zsbx run --audit " + shell.Quote(log.Dir.Value) + " -- true"
-		if _, err := os.Stat(log.Dir.Value + "/."); errors.Is(err, syscall.ENOTDIR) {
-			hint = ""
-		}
-		return refusal(supervise.CodeAudit, hint, "no audit log can be read in %s", log.Dir.Value)
+		return noAudit(log)
 	}
 	is := func(s *supervise.AuditSession, id string) bool {
 		return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id))
@@ -80,21 +63,67 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	errs := []error{coded(supervise.CodeAudit, err)}
 	for _, id := range ids {
 		if err == nil && !slices.ContainsFunc(all, func(s *supervise.AuditSession) bool { return is(s, id) }) {
-			errs = append(errs, refusal(supervise.CodeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value),
-				"session %.80q is not in the audit log in %s", id, log.Dir.Value))
+			errs = append(errs, refusal(supervise.CodeSession, "zsbx log --audit "+shell.Quote(log),
+				"session %.80q is not in the audit log in %s", id, log))
 		}
 	}
 	below, _ := policy.Absolute(dir)             // there is a working directory: HostIn found it
 	below = string([]rune(h.Follow(below).Path)) // encoding/json reads a byte that is not UTF-8 as U+FFFD
 	all = slices.DeleteFunc(all, func(s *supervise.AuditSession) bool {
-		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
-			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
+		early := cmp.Or(s.End, s.Start).Time.Before(from)
+		elsewhere := dir != "" && !policy.Within(s.Start.Dir, below)
+		other := len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
+		return early || elsewhere || other
 	})
 	t := &table{}
 	for _, s := range all {
 		t.row(sessionRow(s)...)
 	}
 	return errors.Join(append(errs, a.show(all, t))...)
+}
+
+// sinceWhen reads the value of --since. "" is the beginning of time.
+func sinceWhen(since string) (time.Time, error) {
+	if since == "" {
+		return time.Time{}, nil
+	}
+	if span, err := units.ParseTime(since); err == nil {
+		return time.Now().Add(-span), nil
+	}
+	day, err := time.ParseInLocation(time.DateOnly, since, time.Local)
+	if err != nil {
+		return day, usageHint("", "--since %s: must be a time span such as 90m, or a day such as 2026-01-31",
+			shell.Quote(since))
+	}
+	return day, nil
+}
+
+// auditDir returns the directory of the log: the one that --audit names, or the user's policy, or
+// the usual one.
+func auditDir(h *policy.Host, flag string) (string, error) {
+	if err := compose.CheckVariables(h); err != nil {
+		return "", err
+	}
+	_, user, err := compose.UserPolicy(h)
+	if err != nil {
+		return "", err
+	}
+	usual := &policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}
+	asked := &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: flag}}}
+	log, err := policy.Merge(usual, user, asked).AuditLog(*h)
+	if err != nil {
+		return "", err
+	}
+	return log.Dir.Value, nil
+}
+
+// noAudit returns the error for a directory without a log.
+func noAudit(dir string) error {
+	hint := "zsbx run --audit " + shell.Quote(dir) + " -- true"
+	if _, err := os.Stat(dir + "/."); errors.Is(err, syscall.ENOTDIR) {
+		hint = ""
+	}
+	return refusal(supervise.CodeAudit, hint, "no audit log can be read in %s", dir)
 }
 
 func sessionRow(s *supervise.AuditSession) []string {

@@ -87,11 +87,11 @@ func named(name, program string) bool {
 }
 
 // Spared returns one line about the places of secrets that a wide rule did not open, or
-// that it did open because they can't be kept closed here; "" for none. zsbx's own
-// directory is left out, since no user opens that.
-func (r *Resolved) Spared(held bool) string {
-	own := path.Join(r.host.StateHome(), "zsbx")
-	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret || d.Pattern == own })
+// that it did open because they can't be kept closed here; "" for none. The directory with
+// zsbx's files is left out, since no user opens that. enforced says that they are kept closed.
+func (r *Resolved) Spared(enforced bool) string {
+	state := path.Join(r.host.StateHome(), "zsbx")
+	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret || d.Pattern == state })
 	if len(spared) == 0 {
 		return ""
 	}
@@ -104,7 +104,7 @@ func (r *Resolved) Spared(held bool) string {
 	switch {
 	case from.Source == "default" || from.BuiltIn(): // nobody asked for them
 		return ""
-	case !held:
+	case !enforced:
 		return fmt.Sprintf("%s: %s%s: open, since nothing can be hidden here", from, name, more)
 	}
 	return fmt.Sprintf("%s: %s%s: closed, as secrets may be there; only a rule for exactly that place opens it",

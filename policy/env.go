@@ -20,39 +20,16 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		return
 	}
 	f := envFilter{
-		mode: mode, vars: make(map[string]envVar, len(rs.host.Env)+32), names: make(map[string]*Named, len(env.Allow)),
+		mode:  mode,
+		vars:  make(map[string]envVar, len(rs.host.Env)+32),
+		names: make(map[string]*Named, len(env.Allow)),
+		agent: rs.allowedAgent(),
 	}
-	for i := range env.Allow {
-		n := &env.Allow[i]
-		if err := checkEnvGlob(n.Value); err != nil {
-			rs.fail(n.Origin, CodeValue, "", err.Error())
-		}
-		if glob.HasMeta(n.Value) {
-			f.globs = append(f.globs, n.Value)
-		} else if f.names[n.Value] == nil {
-			f.names[n.Value] = n
-		}
-	}
-	f.agent = rs.allowedAgent()
-	for _, e := range rs.host.Env { // of two with the same name the first counts, as for getenv(3)
-		name, value, ok := strings.Cut(e, "=")
-		if _, seen := f.vars[name]; ok && name != "" && !seen && strings.IndexByte(e, 0) < 0 {
-			f.vars[name] = envVar{value, f.passes(name, value)}
-		}
-	}
-	set := func(name, value string) { // variables that the policy names in full stay as they are
-		if f.names[name] == nil {
-			f.vars[name] = envVar{value, true}
-		}
-	}
-	for _, v := range tempVariables(rs.host.OS, rs.host.TempDir) {
-		if old := f.vars[v.Name]; v.Name == javaOptions && old.keep && old.value != "" {
-			v.Value = old.value + " " + v.Value
-		}
-		set(v.Name, v.Value)
-	}
+	rs.allowVariables(&f, env.Allow)
+	f.take(rs.host.Env)
+	f.temp(rs.host)
 	if mode != EnvVars {
-		set("PWD", rs.logicalDir())
+		f.set("PWD", rs.logicalDir())
 	}
 	rs.jobServer(f.vars)
 	f.java(rs.host, presets)
@@ -71,6 +48,48 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		}
 	}
 	rs.r.Warnings = append(rs.r.Warnings, f.warnings...)
+}
+
+// allowVariables notes the variables that the policy passes on.
+func (rs *resolver) allowVariables(f *envFilter, allow []Named) {
+	for i := range allow {
+		n := &allow[i]
+		if err := checkEnvGlob(n.Value); err != nil {
+			rs.fail(n.Origin, CodeValue, "", err.Error())
+		}
+		if glob.HasMeta(n.Value) {
+			f.globs = append(f.globs, n.Value)
+		} else if f.names[n.Value] == nil {
+			f.names[n.Value] = n
+		}
+	}
+}
+
+// take takes the caller's variables. Of two with the same name the first counts, as for getenv(3).
+func (f *envFilter) take(env []string) {
+	for _, e := range env {
+		name, value, ok := strings.Cut(e, "=")
+		if _, seen := f.vars[name]; ok && name != "" && !seen && strings.IndexByte(e, 0) < 0 {
+			f.vars[name] = envVar{value, f.passes(name, value)}
+		}
+	}
+}
+
+// set sets a variable unless the policy names it in full.
+func (f *envFilter) set(name, value string) {
+	if f.names[name] == nil {
+		f.vars[name] = envVar{value, true}
+	}
+}
+
+// temp sets the variables for the private temporary directory.
+func (f *envFilter) temp(h *Host) {
+	for _, v := range tempVariables(h.OS, h.TempDir) {
+		if old := f.vars[v.Name]; v.Name == javaOptions && old.keep && old.value != "" {
+			v.Value = old.value + " " + v.Value
+		}
+		f.set(v.Name, v.Value)
+	}
 }
 
 // allowedAgent returns the caller's SSH_AUTH_SOCK if the policy lets the command connect

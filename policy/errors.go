@@ -29,7 +29,7 @@ const (
 )
 
 // Error is one thing that is wrong with a policy, and where it was written. Package
-// sandbox uses it, with codes of its own, for other errors with a hint for the user.
+// sandbox uses it, with other codes, for other errors with a hint for the user.
 type Error struct {
 	Origin Origin
 	Code   Code
@@ -114,8 +114,8 @@ func near(a, b string, wrong int) bool {
 		a = a[1:]
 		b = b[1:]
 	}
-	apart := max(len(a)-len(b), len(b)-len(a))
-	if a == "" || b == "" || wrong == 0 || apart > wrong {
+	longer := max(len(a)-len(b), len(b)-len(a))
+	if a == "" || b == "" || wrong == 0 || longer > wrong {
 		return len(a)+len(b) <= wrong
 	}
 	swapped := len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0]

@@ -41,7 +41,7 @@ func (rs *resolver) git(presets []Named) {
 		rs.rule(rule)
 	}
 	rs.r.Skipped = append(rs.r.Skipped, skipped...)
-	rs.r.apart = refused
+	rs.r.unproved = refused
 }
 
 // gitRules returns the rules that the git preset needs for the repository of the working
@@ -253,23 +253,24 @@ func (h *Host) borrowed(r repository, access Access) unproved {
 	return unproved{from: path.Join(r.common, "objects"), dir: other.gitDir, owner: h.owner(other), access: access}
 }
 
-// Apart is a git directory to which .git of the working tree leads, but which is closed, since
+// UnprovedGit is a git directory to which .git of the working tree leads, but which is closed, since
 // nothing in it says that it belongs to the tree: a hostile project may have such a .git.
-type Apart struct {
+type UnprovedGit struct {
 	Dir    string // canonical; "" for none
 	Access Access // what git needs there
 	Owner  string // what the directory says that it belongs to, or ""
 	Text   string // one line
 }
 
-// Apart returns the one of the working directory, unless a rule opens it.
-func (r *Resolved) Apart() Apart {
-	a := &r.apart
+// UnprovedGit returns the git directory to which .git of the working directory leads, if it is
+// closed because nothing in it proves that it belongs to the working tree.
+func (r *Resolved) UnprovedGit() UnprovedGit {
+	a := &r.unproved
 	if a.dir == "" || r.Allowed(a.dir, a.access&^Exec).Allowed {
-		return Apart{}
+		return UnprovedGit{}
 	}
 	short := func(p string) string { return shell.QuotePath(r.Short(p)) }
-	out := Apart{Dir: a.dir, Access: a.access, Owner: a.owner}
+	out := UnprovedGit{Dir: a.dir, Access: a.access, Owner: a.owner}
 	out.Text = fmt.Sprintf("%s leads to %s, ", short(a.from), short(a.dir))
 	if a.owner != "" {
 		out.Text += fmt.Sprintf("which belongs to %s: it stays closed, so git fails here; "+

@@ -241,14 +241,14 @@ func TestApart(t *testing.T) {
 	} {
 		here := h
 		here.Dir = filepath.Join(h.Home, dir)
-		resolve := func(more ...Rule) Apart {
+		resolve := func(more ...Rule) UnprovedGit {
 			p := &Policy{Presets: []Named{{Value: "git"}}}
 			p.FS.Rules = append(more, Rule{Path: here.Dir, Access: Read | Write | Exec, Origin: Origin{Source: "--rw"}})
 			r, err := p.Resolve(here)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return r.Apart()
+			return r.UnprovedGit()
 		}
 		got := resolve()
 		name := func(p string) string { return strings.TrimPrefix(p, h.Home+"/") }

@@ -69,8 +69,8 @@ func (r *Resolved) ClosedPath() (closed []string) {
 
 // searchPath returns the absolute elements of the command's PATH, cleaned.
 func (r *Resolved) searchPath() []string {
-	own := Host{Env: r.Env}
-	return own.searchPath()
+	asCommand := Host{Env: r.Env}
+	return asCommand.searchPath()
 }
 
 // NextOnPATH returns the program of the same name in a directory on the command's PATH that comes

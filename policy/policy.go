@@ -181,7 +181,7 @@ const (
 type Env struct {
 	Mode  Named
 	Allow []Named // names or globs, let through in every mode
-	Set   []Named // variables with a value of their own
+	Set   []Named // variables that get a value
 }
 
 // Limits bound a run.

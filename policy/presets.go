@@ -141,7 +141,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 // tool's directories as one of the caller's does. PATH and HOME stay as they are for
 // programs outside.
 func (h *Host) forPresets(set []Named) Host {
-	own := *h
+	seen := *h
 	var vars []string
 	for _, v := range slices.Backward(set) { // of set the last one counts, in an environment the first
 		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
@@ -149,9 +149,9 @@ func (h *Host) forPresets(set []Named) Host {
 		}
 	}
 	if vars != nil {
-		own.Env = append(vars, h.Env...)
+		seen.Env = append(vars, h.Env...)
 	}
-	return own
+	return seen
 }
 
 // fill adds a table's values for a key.

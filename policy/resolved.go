@@ -42,8 +42,8 @@ type Resolved struct {
 	// no Err.
 	Warnings Errors
 
-	closed []Closed // what programs may miss
-	apart  unproved // what git will miss
+	closed   []Closed // what programs may miss
+	unproved unproved // what git will miss
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise

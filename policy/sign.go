@@ -140,29 +140,40 @@ func (s *signing) applies(section, condition, dir, gitDir string) (holds, known 
 	if strings.ContainsAny(pattern, `*?[\`) {
 		return false, false
 	}
-	below := strings.HasSuffix(pattern, "/")
-	anywhere := !path.IsAbs(pattern) && !strings.HasPrefix(pattern, "~/") && !strings.HasPrefix(pattern, "./")
-	places := []string{"/" + strings.TrimSuffix(pattern, "/")}
-	if !anywhere {
-		place := s.home(pattern, dir)
-		places = []string{strings.TrimSuffix(place, "/"), strings.TrimSuffix(s.host.Follow(place).Path, "/")}
-	}
 	for _, here := range []string{gitDir, s.host.Follow(gitDir).Path} {
-		for _, at := range places {
-			if kind == "gitdir/i" {
-				here = strings.ToLower(here)
-				at = strings.ToLower(at)
-			}
-			switch {
-			case anywhere && below && strings.Contains(here, at+"/"),
-				anywhere && !below && strings.HasSuffix(here, at),
-				!anywhere && below && strings.HasPrefix(here, at+"/"),
-				!anywhere && !below && here == at:
-				return true, true
-			}
+		if s.isAt(here, pattern, dir, kind == "gitdir/i") {
+			return true, true
 		}
 	}
 	return false, true
+}
+
+// isAt reports whether a git directory is the one that the pattern of a condition names, or, if the
+// pattern ends in a slash, is below that. A relative pattern without "./" names a directory anywhere.
+func (s *signing) isAt(gitDir, pattern, dir string, fold bool) bool {
+	lower := func(p string) string {
+		if fold {
+			return strings.ToLower(p)
+		}
+		return p
+	}
+	gitDir = lower(gitDir)
+	name, below := strings.CutSuffix(pattern, "/")
+	if !path.IsAbs(pattern) && !strings.HasPrefix(pattern, "~/") && !strings.HasPrefix(pattern, "./") {
+		name = lower("/" + name)
+		if below {
+			return strings.Contains(gitDir, name+"/")
+		}
+		return strings.HasSuffix(gitDir, name)
+	}
+	place := s.home(pattern, dir)
+	for _, at := range []string{place, s.host.Follow(place).Path} {
+		at = lower(strings.TrimSuffix(at, "/"))
+		if below && strings.HasPrefix(gitDir, at+"/") || !below && gitDir == at {
+			return true
+		}
+	}
+	return false
 }
 
 // home returns a path of git's configuration, which may begin with "~/" or be relative to dir.

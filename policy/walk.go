@@ -74,89 +74,117 @@ func newWalker(h *Host, size int) *walker {
 // all: loops, and directories that the caller may not search. Then the path is as far as it
 // was resolved, with the rest appended.
 func (w *walker) walk(p string) (place, error) {
+	t := w.begin(p)
+	for t.rest != "" {
+		name, full := t.next()
+		if name == "" || name == "." || t.below(full) {
+			continue
+		}
+		s, err := w.look(t.path, full)
+		if t.unread == "" && (s.unread || err != nil && w.exact) {
+			t.unread = t.path
+		}
+		if err != nil {
+			return place{path: path.Join(full, t.rest), links: t.links, unread: t.unread}, err
+		}
+		if t.plain && t.rest == "" && !w.exact {
+			w.dir = full[:len(full)-len(name)]
+		}
+		if !t.enter(&s, full) {
+			continue
+		}
+		if len(t.links) == maxLinks {
+			return place{path: path.Join(t.path, t.rest), links: t.links}, syscall.ELOOP
+		}
+		t.follow(s.target)
+	}
+	var err error
+	if t.gone == "" && w.host.Lstat != nil && t.stat.ID == (FileID{}) { // a directory above the last name
+		t.stat, err = w.host.Lstat(t.path)
+	}
+	return t.place, err
+}
+
+// trip is the resolution of one path, name by name.
+type trip struct {
+	place        // where it has come to
+	given string // the path, absolute
+	rest  string // what is left of it
+	plain bool   // what is behind is canonical as it was given
+	exact bool   // as in walker
+}
+
+// begin begins at the root, or at the last directory without links if the path is in it.
+func (w *walker) begin(p string) trip {
 	if !path.IsAbs(p) {
 		p = "/" + p
 	}
-	at := place{path: "/", stat: Stat{Mode: fs.ModeDir}}
-	plain := true // what was walked so far is canonical as it is written
-	rest := p[1:]
+	t := trip{
+		place: place{path: "/", stat: Stat{Mode: fs.ModeDir}},
+		given: p,
+		rest:  p[1:],
+		plain: true,
+		exact: w.exact,
+	}
 	if !w.exact && len(w.dir) > 1 && strings.HasPrefix(p, w.dir) {
-		at.path = w.dir[:len(w.dir)-1]
-		rest = p[len(w.dir):]
+		t.path = w.dir[:len(w.dir)-1]
+		t.rest = p[len(w.dir):]
 	}
-	for rest != "" {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		full := strings.TrimSuffix(p[:max(len(p)-len(rest), 1)], "/")
-		plain = plain && name != "" && name != "." && name != ".."
-		if !plain {
-			full = path.Join(at.path, name)
-		}
-		if name == "" || name == "." {
-			continue
-		}
-		if at.gone == "" && !at.stat.Mode.IsDir() {
-			at.gone = notDir
-			at.at = at.path
-		}
-		if at.gone != "" { // ".." can only be taken lexically
-			at.path = full
-			continue
-		}
-		s, err := w.look(at.path, full)
-		if at.unread == "" && (s.unread || err != nil && w.exact) {
-			at.unread = at.path
-		}
-		if err != nil {
-			return place{path: path.Join(full, rest), links: at.links, unread: at.unread}, err
-		}
-		if plain && rest == "" && !w.exact {
-			w.dir = full[:len(full)-len(name)]
-		}
-		plain = at.enter(&s, full, w.exact) && plain
-		if at.gone != "" || s.stat.Mode&fs.ModeSymlink == 0 {
-			continue
-		}
-		plain = false
-		if len(at.links) == maxLinks {
-			return place{path: path.Join(at.path, rest), links: at.links}, syscall.ELOOP
-		}
-		at.follow(s.target)
-		rest = s.target + "/" + rest
-	}
-	var err error
-	if at.gone == "" && w.host.Lstat != nil && at.stat.ID == (FileID{}) { // a directory above the last name
-		at.stat, err = w.host.Lstat(at.path)
-	}
-	return at, err
+	return t
 }
 
-// enter goes on to what was found at a path. With exact, this is the path as the file system spells
-// it, and enter reports whether that is the path as it was given.
-func (pl *place) enter(s *seen, full string, exact bool) (same bool) {
-	pl.path = full
-	pl.stat = s.stat
-	if exact && s.exact != "" {
-		pl.path = s.exact
+// next takes the next name from the rest. full is the path with that name.
+func (t *trip) next() (name, full string) {
+	name, t.rest, _ = strings.Cut(t.rest, "/")
+	t.plain = t.plain && name != "" && name != "." && name != ".."
+	if !t.plain {
+		return name, path.Join(t.path, name)
 	}
-	if s.gone {
-		pl.gone = "does not exist"
-		pl.at = full
-	} else if s.stat.Mode&fs.ModeSymlink != 0 && s.target == "" {
-		pl.gone = "does not exist"
-		pl.at = pl.path
+	return name, strings.TrimSuffix(t.given[:max(len(t.given)-len(t.rest), 1)], "/")
+}
+
+// below goes on to a path below something that is missing or is not a directory, without a look at
+// it: there ".." can only be taken lexically. It reports whether it did.
+func (t *trip) below(full string) bool {
+	if t.gone == "" && t.stat.Mode.IsDir() {
+		return false
 	}
-	return pl.path == full
+	if t.gone == "" {
+		t.gone = notDir
+		t.at = t.path
+	}
+	t.path = full
+	return true
+}
+
+// enter goes on to the file that was found at a path. With exact, its name may be spelled in another
+// way there. enter reports whether the file is a symbolic link to follow.
+func (t *trip) enter(s *seen, full string) (link bool) {
+	t.path = full
+	if t.exact && s.exact != "" {
+		t.path = s.exact
+	}
+	t.stat = s.stat
+	t.plain = t.plain && t.path == full
+	link = !s.gone && s.stat.Mode&fs.ModeSymlink != 0
+	if s.gone || link && s.target == "" {
+		t.gone = "does not exist"
+		t.at = t.path
+		return false
+	}
+	return link
 }
 
 // follow goes from a symbolic link to the directory in which its target is looked up.
-func (pl *place) follow(target string) {
-	pl.links = append(pl.links, pl.path)
-	pl.path = path.Dir(pl.path)
+func (t *trip) follow(target string) {
+	t.links = append(t.links, t.path)
+	t.plain = false
+	t.rest = target + "/" + t.rest
+	t.path = path.Dir(t.path)
 	if path.IsAbs(target) {
-		pl.path = "/"
+		t.path = "/"
 	}
-	pl.stat = Stat{Mode: fs.ModeDir}
+	t.stat = Stat{Mode: fs.ModeDir}
 }
 
 // look looks at one name in a canonical directory. full is its path.

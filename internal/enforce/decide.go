@@ -123,9 +123,9 @@ func (p *Plan) Warnings(argv []string) policy.Errors {
 		add(text, hint.Typed(p.Policy))
 	}
 	add(p.closedPath(), "")
-	if apart := p.Policy.Apart(); apart.Dir != "" {
-		hint, _ := learn.Ask(p.Policy, learn.Need{Path: apart.Dir, Access: apart.Access, Dir: true})
-		add(apart.Text, hint.Typed(p.Policy))
+	if git := p.Policy.UnprovedGit(); git.Dir != "" {
+		hint, _ := learn.Ask(p.Policy, learn.Need{Path: git.Dir, Access: git.Access, Dir: true})
+		add(git.Text, hint.Typed(p.Policy))
 	}
 	return all
 }

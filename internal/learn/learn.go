@@ -199,7 +199,7 @@ func (p *proposer) refusesFile(n *Need) string {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)
-	if git := p.r.Apart(); git.Owner != "" && policy.Within(n.Path, git.Dir) {
+	if git := p.r.UnprovedGit(); git.Owner != "" && policy.Within(n.Path, git.Dir) {
 		why = "it belongs to " + git.Owner
 	}
 	if n.Change {

@@ -110,7 +110,7 @@ func (p *proposer) ruleFor(n Need) (q Proposal, why string) {
 	}
 	if repo := p.repository(n); repo != "" {
 		q = rule(n, repo, true)
-		if git := p.r.Apart(); git.Dir == repo {
+		if git := p.r.UnprovedGit(); git.Dir == repo {
 			q.Access |= git.Access
 		}
 		return q, ""
@@ -151,7 +151,7 @@ func (p *proposer) top(n Need) string {
 // repository returns the git directory that a need is in, or "". git gives up at the first
 // refused file in it, and needs them all.
 func (p *proposer) repository(n Need) (repo string) {
-	git := p.r.Apart()
+	git := p.r.UnprovedGit()
 	if git.Dir != "" && policy.Within(n.Path, git.Dir) && p.sensible(git.Dir, git.Access, true) {
 		return git.Dir
 	}
