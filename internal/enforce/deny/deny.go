@@ -60,8 +60,8 @@ type unenforced struct {
 	Deny policy.DenyPath
 	Why  string
 
-	// In is a directory that has all that is denied. If it is denied as a whole, the denial is
-	// held. "" for none.
+	// In is a directory that has all that is denied, or "". If the directory is denied as a
+	// whole, the denial is enforced.
 	In string
 }
 
@@ -229,7 +229,7 @@ func (d *denials) inside(t Tree, aliases []alias) (secrets, asked []barred) {
 	return secrets, asked
 }
 
-// maybe says that denials may not be held, since not all names in a tree are known.
+// maybe says that denials may not be enforced, since not all names in a tree are known.
 func (d *denials) maybe() {
 	if d.unseen != nil {
 		d.in = ""

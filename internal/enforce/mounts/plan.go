@@ -13,8 +13,8 @@ import (
 
 // Plan is the private mount namespace of a command. It enforces what Landlock can't: denials in
 // writable trees, and no chmod(2), chown(2), utimensat(2), setxattr(2) or file flags outside
-// them. The keeper makes its system calls, or the command's own process if there is no keeper.
-// That happens before any Landlock domain, since a process in one can't mount.
+// them. The keeper makes the system calls, or the command's process if there is no keeper. They
+// come before Landlock, since a process in a Landlock domain can't mount.
 type Plan struct {
 	// UserNS says that the namespace is made in a user namespace, as an ordinary user must do.
 	// The command then sees files of other owners as those of nobody (65534).

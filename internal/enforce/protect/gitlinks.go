@@ -20,9 +20,9 @@ import (
 // status looks into it and uses the settings there.
 
 // newGitlinks returns what is not plain in the repositories of the gitlinks in a changed index.
-// It leaves out protected repositories. One with its git directory in its own working tree must
-// also have been in the index before, since an earlier command may have made it in a new
-// directory. If the index can't be read to its end, it returns the index itself.
+// Protected repositories are left out. A repository with its git directory in its working tree is
+// left out only if it was in the index before, since an earlier command may have made it in a new
+// directory. If the index can't be read to its end, the result contains the index itself.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	links, err := indexed(index, &s.left)
 	for _, p := range links {

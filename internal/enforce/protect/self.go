@@ -30,8 +30,8 @@ func openFact(p, why, hint string) Fact {
 	return Fact{Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
 }
 
-// self finds which of the files are in writable trees: by their own names, through links that
-// the command could replace, or on a second mount of their file system.
+// self finds which of zsbx's files are in writable trees. It looks for the files by name, behind
+// links that the command could replace, and on other mounts of their file systems.
 func (c *protector) self(r *policy.Resolved, files []string, table func() mounts.Table) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
@@ -149,8 +149,8 @@ func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	return out
 }
 
-// TakeOut takes zsbx's own files out of the trees if mounts can't protect them; why is the
-// reason. If the gap is accepted, the trees stay whole.
+// TakeOut takes zsbx's own files out of the trees. It is for a plan whose mounts can't protect the
+// files, for the reason in why. If the gap is accepted, the trees stay whole.
 func (s *Set) TakeOut(
 	trees []deny.Tree, host *policy.Host, why string, accepted bool,
 ) (out []deny.Tree, facts []Fact) {

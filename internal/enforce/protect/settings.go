@@ -10,8 +10,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Git runs programs that settings name, some of them in the working tree. This file finds
-// these. It takes the repository's own settings and the user's, with what they include.
+// Git runs programs that settings name, some of them in the working tree. This file finds these
+// programs by the settings of the repository and of the user, with what the settings include.
 
 // maxIncludes is how deep git follows includes.
 const maxIncludes = 10
@@ -115,8 +115,8 @@ func (c *protector) settings(config string, depth int) (all []gitconfig.Setting)
 	return all
 }
 
-// written returns the path that a value means: from a directory, or the home directory. ".." in
-// it stays. It returns "" for another user's home and for git's own installation.
+// written returns the path that a value means, from a directory or the home directory. It does
+// not resolve "..". For another user's home and for git's installation it returns "".
 func (c *protector) written(value, dir string) string {
 	if rest, ok := strings.CutPrefix(value, "~/"); ok && c.home != "" {
 		return c.home + "/" + rest
@@ -130,9 +130,9 @@ func (c *protector) written(value, dir string) string {
 	return dir + "/" + value
 }
 
-// hooks protects the directory that core.hooksPath names, except one that the working tree is in:
-// of that, the hooks. husky, which npm install starts, writes its own directory anew, so that is
-// only compared.
+// hooks protects the directory that core.hooksPath names. If the working tree is in that
+// directory, only the hooks in it are protected. husky, which npm install starts, writes .husky
+// anew, so .husky is only compared.
 func (c *protector) hooks(value, top string) {
 	if strings.HasPrefix(value, "~") && !strings.HasPrefix(value, "~/") {
 		why := fmt.Sprintf("core.hooksPath is %q in another user's home, which was not looked up", value)
