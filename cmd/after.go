@@ -14,9 +14,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// What is said after a command that failed. It is not known whether the limits are why. cat(1) says
-// enough itself, and grep(1) in a script fails when it finds nothing: of these less is said without a
-// terminal.
+// What is said after a command that failed. zsbx does not know whether the limits are why. Without a
+// terminal it says less about programs such as cat(1), which say enough, and grep(1), which fails
+// when it finds nothing.
 
 func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string, status int) {
 	terminal := isTerminal(a.stderr)

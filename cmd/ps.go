@@ -56,7 +56,7 @@ func (a *app) ps(ended bool) error {
 }
 
 // tellOrphans warns about keepers that belong to no session of this store. An editor, for
-// example, may have a store of its own.
+// example, may have another store.
 func (a *app) tellOrphans(orphans []track.Info) {
 	for _, s := range orphans {
 		a.say.warn("keeper %d of %s holds %s, but belongs to no session here: its record was removed or is elsewhere",

@@ -4,7 +4,7 @@ package cmd
 
 import "github.com/spf13/viper"
 
-// readSettings reads one absolute file with a Viper of its own: no search path, no
+// readSettings reads one absolute file with a new Viper: no search path, no
 // environment. Viper's Unmarshal is not used, because its errors have several lines.
 func readSettings(file string) (map[string]any, error) {
 	v := viper.New()

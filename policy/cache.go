@@ -27,8 +27,8 @@ const (
 // name is made from the working directory's, so no other project has it. A coding agent
 // has a separate one, which is a place of secrets, because its login is in it.
 func (h *Host) projectCache() string {
-	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
-	usual := h.place("~/.cache")
+	base := h.expanded("${XDG_CACHE_HOME:-~/.cache}")
+	usual := h.expanded("~/.cache")
 	if h.agents != "" && base != usual && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
 		base = usual
 	}
@@ -56,7 +56,7 @@ func cacheOfAgents(rules []Rule) string {
 	return strings.Join(slices.Compact(names), "")
 }
 
-// projectCache sets up the project's own cache: what is to be in it, and the variables
+// projectCache sets up the project's cache: what is to be in it, and the variables
 // that lead there. These are left out if it can't be made.
 func (rs *resolver) projectCache(flat *Policy) {
 	dir := rs.presets.projectCache()

@@ -83,7 +83,7 @@ func (rs *resolver) logicalDir() string {
 		return h.Dir
 	}
 	unseen := func(link string) bool {
-		for _, top := range []string{"/tmp", "/var/tmp", "/proc", "/dev"} { // the command may have its own
+		for _, top := range []string{"/tmp", "/var/tmp", "/proc", "/dev"} { // the command may have private ones
 			if Within(link, top) && !Within(h.Dir, top) {
 				return true
 			}

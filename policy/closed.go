@@ -57,7 +57,7 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 		return files
 	}
 	host := r.host.forPresets(r.env.Set)
-	config := host.place(c.Path)
+	config := host.expanded(c.Path)
 	switch {
 	case config == "":
 		return nil
@@ -72,7 +72,7 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 			continue // its value may be empty, which is not a path
 		}
 		for _, value := range s.Values() {
-			if file := host.place(literal(value)); file != "" {
+			if file := host.expanded(literal(value)); file != "" {
 				files = append(files, file)
 			}
 		}

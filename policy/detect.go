@@ -38,7 +38,7 @@ func Detect(h Host, argv []string, writes bool) (all []Named) {
 	for _, p := range Presets() {
 		places := make([]string, 0, 8)
 		for _, d := range p.Dirs {
-			places = append(places, h.place(d))
+			places = append(places, h.expanded(d))
 		}
 		holds := func(dir string) bool {
 			return slices.ContainsFunc(places, func(d string) bool { return d != "" && Within(dir, d) })

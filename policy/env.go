@@ -160,7 +160,7 @@ func (f *envFilter) java(h *Host, presets []Named) {
 		return
 	}
 	for _, place := range places("jdks macos") {
-		dir := h.place(place)
+		dir := h.expanded(place)
 		entries, _ := h.Entries(dir, -1) // harmless: JAVA_HOME stays unset
 		for _, e := range slices.Backward(entries) {
 			home := dir + "/" + e.Name() + "/Contents/Home"

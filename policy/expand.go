@@ -74,9 +74,8 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 	return quote(base) + "/" + rest, err
 }
 
-// place expands a built-in path with "~" or variables. It returns "" if that is not
-// possible.
-func (h *Host) place(s string) string {
+// expanded returns a built-in path without "~" and variables, or "" if that is not possible.
+func (h *Host) expanded(s string) string {
 	p, _ := h.expand(s)
 	return p
 }

@@ -87,7 +87,7 @@ func accessWords(a Access) string {
 }
 
 // Look resolves a name as the command would, as Allowed does. It returns the canonical
-// path ("" if it can't be resolved), what is there, and whether anything is there.
+// path ("" if it can't be resolved), the Stat of the file, and whether the file exists.
 func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && r.Home != "" && (rest == "" || rest[0] == '/') {
 		name = r.Home + rest

@@ -168,7 +168,7 @@ func (h *Host) isWorktree(r repository) bool {
 	return err == nil && bad == nil && back == path.Join(r.tree, ".git") && common == r.common
 }
 
-// worktreeOf returns the canonical working tree that a git directory's own configuration names
+// worktreeOf returns the canonical working tree that the configuration of a git directory names
 // (core.worktree), as that of a submodule does, or "".
 func (h *Host) worktreeOf(gitDir string) string {
 	back := h.coreSetting(gitDir, "worktree")
@@ -184,7 +184,7 @@ func (h *Host) worktreeOf(gitDir string) string {
 	return ""
 }
 
-// coreSetting returns a setting of the section "core" in a git directory's own configuration.
+// coreSetting returns a setting of the section "core" in the configuration of a git directory.
 func (h *Host) coreSetting(gitDir, key string) (value string) {
 	config, _ := h.readRegular(path.Join(gitDir, "config"))
 	settings, _ := gitconfig.Read(config)
@@ -215,8 +215,8 @@ func (h *Host) repoObjects(r repository) string {
 	return ""
 }
 
-// owner returns what a git directory belongs to that does not say that it belongs to the working
-// tree: another working tree, itself if it is bare, or "".
+// owner returns what a git directory belongs to, if not to the working tree: another working tree,
+// the git directory itself if it is bare, or "".
 func (h *Host) owner(r repository) string {
 	if outer, _, found := strings.Cut(r.gitDir+"/", "/.git/"); found {
 		return outer

@@ -151,7 +151,7 @@ func ReadFile(name string) ([]byte, error) {
 }
 
 // spelled returns where a path leads, spelled as on disk.
-func (h *Host) spelled(p string) (place, error) {
+func (h *Host) spelled(p string) (walked, error) {
 	return newWalker(h, 8).spelled(p)
 }
 

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Presence is what a look at a path says. That something can't be looked at does not mean that
-// nothing is there: a command may change the modes of its own directories, and change them back
-// later. So the zero value is Unknown.
+// Presence is what a look at a path says. A path that can't be looked at may exist all the same: a
+// command may change the modes of its directories, and change them back later. So the zero value
+// is Unknown.
 type Presence uint8
 
 const (

@@ -28,7 +28,7 @@ func TestPresetsDocs(t *testing.T) {
 		names = append(names, info.Name)
 	}
 	b.WriteString(docNames(names) + ".\n")
-	b.WriteString("\n## What stays writable\n\nWhat programs outside do with it, and what gives a command a cache of its own:\n\n")
+	b.WriteString("\n## What stays writable\n\nWhat programs outside do with it, and what gives a command a separate cache:\n\n")
 	for _, o := range outsideTable() {
 		fmt.Fprintf(&b, "- %s: %s.", docNames(o.paths), o.trust)
 		if o.own != "" {

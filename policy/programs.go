@@ -63,7 +63,7 @@ func (h *Host) otherPrograms() (all []string) {
 	usual := &Host{Home: h.Home, OS: h.OS}
 	for _, name := range slices.Concat(places("replaced"), executed[h.OS]()) {
 		for _, vars := range []*Host{h, usual} {
-			if p := vars.place(name); strings.HasPrefix(p, "/") && p != "/" {
+			if p := vars.expanded(name); strings.HasPrefix(p, "/") && p != "/" {
 				all = append(all, h.Follow(p).Path)
 			}
 		}
@@ -77,7 +77,7 @@ func (h *Host) otherPrograms() (all []string) {
 func (h *Host) linkedPrograms() (all []string) {
 	for _, dir := range h.realSearchPath() {
 		if placeOf(dir, true, "system") != "" {
-			continue // no rule is proposed for what is there
+			continue // zsbx proposes no rule for places of the system
 		}
 		entries, _ := h.Entries(dir, maxOnPath) // harmless: only proposals ask, and the user decides about them
 		for _, e := range entries {

@@ -83,7 +83,7 @@ func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 // secretBase returns a directory of the table, with the variables of a host. It is
 // canonical, as far as that is known, unless it does not exist.
 func (h *Host) secretBase(vars *Host, base string) string {
-	written := vars.place(base)
+	written := vars.expanded(base)
 	if to := h.Way(written); to.Presence != Absent {
 		return to.Path
 	}
@@ -165,7 +165,7 @@ func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
 // the directory with which it begins is wanted. Some of them may not exist. If that directory
 // can't be listed, it is unread: it may have any of them.
 func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all, unread []string) {
-	whole := h.place(pattern)
+	whole := h.expanded(pattern)
 	dir, rest, wild := strings.Cut(whole, "/*")
 	if !wild {
 		dir = path.Dir(whole)

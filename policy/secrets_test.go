@@ -40,7 +40,7 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 		}
 		all = append(all, p, &Policy{Presets: []Named{{Value: info.Name}}})
 		for _, r := range slices.Concat(p.FS.Rules, p.forSystem("linux").FS.Rules) {
-			written := h.place(r.Path)
+			written := h.expanded(r.Path)
 			if name, ok := strings.CutPrefix(written, h.Home+"/"); ok && filepath.Ext(written) != ".toml" && filepath.Ext(written) != ".sh" {
 				h.mkdirs(t, name)
 			}

@@ -58,7 +58,8 @@ func (s *signing) fail(hint, format string, args ...any) error {
 // that can't be read has no settings here: git says so itself.
 func (s *signing) configuration() {
 	h := s.host
-	files := []string{"/etc/gitconfig", h.place("${XDG_CONFIG_HOME:-~/.config}/git/config"), h.place("~/.gitconfig")}
+	files := []string{"/etc/gitconfig", h.expanded("${XDG_CONFIG_HOME:-~/.config}/git/config"),
+		h.expanded("~/.gitconfig")}
 	if global := h.Getenv("GIT_CONFIG_GLOBAL"); global != "" {
 		files = []string{"/etc/gitconfig", global}
 	}

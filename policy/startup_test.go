@@ -59,7 +59,7 @@ func movedBy(h Host, p *Policy, variable string) *Policy {
 	usual.Env, moved.Env = nil, []string{variable + "=/moved"}
 	few, linux := *p, *p.forSystem("linux")
 	for _, part := range []*Policy{&few, &linux} {
-		part.FS.Rules = slices.DeleteFunc(slices.Clone(part.FS.Rules), func(r Rule) bool { return usual.place(r.Path) == moved.place(r.Path) })
+		part.FS.Rules = slices.DeleteFunc(slices.Clone(part.FS.Rules), func(r Rule) bool { return usual.expanded(r.Path) == moved.expanded(r.Path) })
 	}
 	*few.part("linux") = &linux
 	return &few

@@ -99,8 +99,8 @@ func javaTemp(dir string) string {
 }
 
 // EnvWith returns the command's environment: Env, without Java's option if the command has a
-// /tmp of its own. A variable that a policy or the caller has set stays.
-func (r *Resolved) EnvWith(ownTmp bool) []string {
+// private /tmp. A variable that a policy or the caller has set stays.
+func (r *Resolved) EnvWith(privateTmp bool) []string {
 	option := javaOptions + "=" + javaTemp(r.TempDir)
-	return slices.DeleteFunc(slices.Clone(r.Env), func(v string) bool { return ownTmp && v == option })
+	return slices.DeleteFunc(slices.Clone(r.Env), func(v string) bool { return privateTmp && v == option })
 }

@@ -17,8 +17,8 @@ import (
 // (path_resolution(7)).
 const maxLinks = 40
 
-// place is where a path leads.
-type place struct {
+// walked is where a path leads.
+type walked struct {
 	path  string   // canonical: without symbolic links, "." and ".."
 	stat  Stat     // of the file at path
 	gone  string   // "does not exist" or the like; "" if there is something
@@ -73,7 +73,7 @@ func newWalker(h *Host, size int) *walker {
 // resolved, and the rest is appended. The error is for paths that can't be resolved at
 // all: loops, and directories that the caller may not search. Then the path is as far as it
 // was resolved, with the rest appended.
-func (w *walker) walk(p string) (place, error) {
+func (w *walker) walk(p string) (walked, error) {
 	t := w.begin(p)
 	for t.rest != "" {
 		name, full := t.next()
@@ -85,7 +85,7 @@ func (w *walker) walk(p string) (place, error) {
 			t.unread = t.path
 		}
 		if err != nil {
-			return place{path: path.Join(full, t.rest), links: t.links, unread: t.unread}, err
+			return walked{path: path.Join(full, t.rest), links: t.links, unread: t.unread}, err
 		}
 		if t.plain && t.rest == "" && !w.exact {
 			w.dir = full[:len(full)-len(name)]
@@ -94,7 +94,7 @@ func (w *walker) walk(p string) (place, error) {
 			continue
 		}
 		if len(t.links) == maxLinks {
-			return place{path: path.Join(t.path, t.rest), links: t.links}, syscall.ELOOP
+			return walked{path: path.Join(t.path, t.rest), links: t.links}, syscall.ELOOP
 		}
 		t.follow(s.target)
 	}
@@ -102,16 +102,16 @@ func (w *walker) walk(p string) (place, error) {
 	if t.gone == "" && w.host.Lstat != nil && t.stat.ID == (FileID{}) { // a directory above the last name
 		t.stat, err = w.host.Lstat(t.path)
 	}
-	return t.place, err
+	return t.walked, err
 }
 
 // trip is the resolution of one path, name by name.
 type trip struct {
-	place        // where it has come to
-	given string // the path, absolute
-	rest  string // what is left of it
-	plain bool   // what is behind is canonical as it was given
-	exact bool   // as in walker
+	walked        // where it has come to
+	given  string // the path, absolute
+	rest   string // what is left of it
+	plain  bool   // what is behind is canonical as it was given
+	exact  bool   // as in walker
 }
 
 // begin begins at the root, or at the last directory without links if the path is in it.
@@ -120,11 +120,11 @@ func (w *walker) begin(p string) trip {
 		p = "/" + p
 	}
 	t := trip{
-		place: place{path: "/", stat: Stat{Mode: fs.ModeDir}},
-		given: p,
-		rest:  p[1:],
-		plain: true,
-		exact: w.exact,
+		walked: walked{path: "/", stat: Stat{Mode: fs.ModeDir}},
+		given:  p,
+		rest:   p[1:],
+		plain:  true,
+		exact:  w.exact,
 	}
 	if !w.exact && len(w.dir) > 1 && strings.HasPrefix(p, w.dir) {
 		t.path = w.dir[:len(w.dir)-1]
@@ -277,7 +277,7 @@ func (w *walker) spelling(dir, full string, st Stat) (exact string, unread bool)
 }
 
 // spelled does what walk does, with each name as its directory lists it, also behind links.
-func (w *walker) spelled(p string) (place, error) {
+func (w *walker) spelled(p string) (walked, error) {
 	w.spell(p)
 	pl, err := w.walk(p)
 	if !w.exact && err == nil && len(pl.links) > 0 {
@@ -332,7 +332,7 @@ const notDir = "is not a directory"
 
 // missingHint returns what to type if a path is missing. A directory to be written can be
 // made, by hand or by zsbx, where its links lead, unless a file is in the way.
-func missingHint(rule *Rule, written string, pl *place) string {
+func missingHint(rule *Rule, written string, pl *walked) string {
 	if isPattern(written) {
 		return ""
 	}
@@ -353,7 +353,7 @@ func missingHint(rule *Rule, written string, pl *place) string {
 }
 
 // whyGone returns why there is nothing at the path that was written.
-func (pl *place) whyGone(written string) string {
+func (pl *walked) whyGone(written string) string {
 	why := pl.at + " " + pl.gone
 	if written != pl.at {
 		why = written + ": " + why
