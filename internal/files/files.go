@@ -75,7 +75,9 @@ func Read(name string, limit int64) ([]byte, error) {
 	}
 	data, err := readAll(fd, name, make([]byte, 0, max(4096, min(st.Size, limit)+1)), limit) // in /proc the size is 0
 	if err == nil && int64(len(data)) > limit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
+		size := max(st.Size, int64(len(data)))
+		err = fmt.Errorf("it has %d bytes: the most is %d", size, limit)
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return data, err
 }
@@ -106,7 +108,8 @@ func MayHave(name string, left *int, overlap int, found func(piece []byte) bool)
 		case n == 0:
 			return false
 		}
-		if b = b[:len(b)+n]; found(b) {
+		b = b[:len(b)+n]
+		if found(b) {
 			return true
 		}
 		*left -= n
@@ -138,7 +141,8 @@ func readAll(fd int, name string, b []byte, limit int64) ([]byte, error) {
 		case n == 0:
 			return b, nil
 		}
-		if b = b[:len(b)+n]; int64(len(b)) > limit {
+		b = b[:len(b)+n]
+		if int64(len(b)) > limit {
 			return b, nil
 		}
 		b = slices.Grow(b, 1)

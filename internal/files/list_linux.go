@@ -49,7 +49,8 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 // parseDirents parses what getdents64(2) returned. All names share one string.
 func parseDirents(dir *string, dirents []byte) ([]entry, error) {
 	const lengthAt, kindAt, nameAt, least = 16, 18, 19, 24
-	out, names := make([]entry, 0, len(dirents)/least), string(dirents)
+	out := make([]entry, 0, len(dirents)/least)
+	names := string(dirents)
 	for at, next := 0, 0; at+least <= len(dirents); at = next {
 		next = at + int(binary.NativeEndian.Uint16(dirents[at+lengthAt:]))
 		name, _, _ := strings.Cut(names[at+nameAt:next], "\x00")

@@ -17,6 +17,7 @@ import (
 	"github.com/zsbx/zsbx/internal/track/proc"
 )
 
+// place is where a store may keep sessions.
 type place struct {
 	parent   string // the directory that "sessions" is in
 	above    string // a directory above parent that is never made, or ""
@@ -87,10 +88,11 @@ func closedBy(path string, err error) error {
 // private returns errForeign for a file that is another user's (then errOthers, too) or that
 // has one of the permissions in not.
 func private(path string, st *unix.Stat_t, not uint32) error {
-	switch mode := uint32(st.Mode); {
-	case int(st.Uid) != os.Geteuid():
+	if int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s: %w: %w, uid %d, and you are uid %d", path, errForeign, errOthers, st.Uid, os.Geteuid())
-	case mode&not != 0:
+	}
+	mode := uint32(st.Mode)
+	if mode&not != 0 {
 		return fmt.Errorf("%s: %w: mode %04o lets others in (chmod go-rwx)", path, errForeign, mode&0o7777)
 	}
 	return nil
@@ -122,10 +124,14 @@ func (p place) open(id string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = fmt.Errorf("%s: not a regular file", path)
 	}
-	if err = cmp.Or(err, private(path, &st, 0o022)); err != nil {
+	if err == nil {
+		err = private(path, &st, 0o022)
+	}
+	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -182,11 +188,20 @@ func (p place) claim(f *os.File, r *Record) error {
 		if err != nil || id == r.ID || other.record.Name != r.Name {
 			continue
 		}
-		c := other.record.Command // if it replaced supervisor and keeper
-		now, err := proc.Identify(c.Pid)
-		if other.locked || other.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero() {
+		if other.locked || other.alone() {
 			return fmt.Errorf("session name %q: %w %s", r.Name, ErrNameTaken, id)
 		}
 	}
 	return writeRecord(f, r)
+}
+
+// alone reports whether the command lives and has replaced its supervisor, so that nobody
+// has the lock.
+func (f *found) alone() bool {
+	c := f.record.Command
+	if c.IsZero() || !f.record.Keeper.IsZero() {
+		return false
+	}
+	now, err := proc.Identify(c.Pid)
+	return err == nil && now == c
 }

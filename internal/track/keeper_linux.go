@@ -41,10 +41,16 @@ func isKeeper(p Proc) bool {
 // files below /proc/PID belong to root if the process is not dumpable.
 func blocksAll(pid int) bool {
 	st, _ := procfs.StatusOf(procfs.Path(pid, "status"))
-	uids, pids := st["Uid"], st["NSpid"]
-	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
-		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
-		(len(pids) == 1 || len(pids) == 2 && pids[1] == "1") // the init of its session's PID namespace
+	uids := st["Uid"]
+	if len(uids) != 4 || uids[1] != strconv.Itoa(os.Geteuid()) {
+		return false
+	}
+	if !slices.Equal(st["Threads"], []string{"1"}) || !slices.Equal(st["SigBlk"], []string{allBlocked}) {
+		return false
+	}
+	pids := st["NSpid"]
+	isInit := len(pids) == 2 && pids[1] == "1" // of its session's PID namespace
+	return len(pids) == 1 || isInit
 }
 
 // errNoKeeper says that a process does not look like a keeper.
@@ -57,14 +63,22 @@ var errNoKeeper = errors.New("is recorded as the session's keeper but is not one
 func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	for range 100 {
 		h, err = f.tryKeeper()
-		starting := f.damage == nil && f.locked && !f.spoke() && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
-		if !errors.Is(err, errNoKeeper) && !(errors.Is(err, proc.ErrGone) && starting) || ctx.Err() != nil {
+		again := errors.Is(err, errNoKeeper) || errors.Is(err, proc.ErrGone) && f.starting()
+		if !again || ctx.Err() != nil {
 			break
 		}
 		proc.Pause(10 * time.Millisecond)
 		f.refresh()
 	}
 	return h, err
+}
+
+// starting reports whether the session may still get a keeper.
+func (f *found) starting() bool {
+	if f.damage != nil || !f.locked || f.spoke() {
+		return false
+	}
+	return f.record.Tracker == "" || !f.record.Keeper.IsZero()
 }
 
 // tryKeeper opens the process that is the keeper now. A process that does not look like one may
@@ -95,8 +109,9 @@ func (v *view) findKeeper(f *found) {
 	if f.recorded() || f.orphan {
 		return
 	}
+	inSession := func(pid int) bool { return sessionOf(pid) == f.record.ID }
 	for _, p := range v.Procs {
-		if isKeeper(p) && slices.ContainsFunc(v.Children(p.Pid), func(c int) bool { return sessionOf(c) == f.record.ID }) {
+		if isKeeper(p) && slices.ContainsFunc(v.Children(p.Pid), inSession) {
 			f.record.Keeper = p.ID
 		}
 	}
@@ -122,26 +137,45 @@ func (v *view) orphans(listed []Info) (found []Info) {
 		}
 	}
 	for _, k := range keepers {
-		below := slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)
-		if accounted[k.ID] || len(below) == 0 {
+		if accounted[k.ID] {
 			continue
 		}
-		both := []Proc{k, v.Procs[k.Parent]}
-		proc.Fill(both)
-		argv := both[0].Argv
-		if both[1].Name != BrokerName && len(argv) > 0 && slices.Equal(argv, both[1].Argv) {
-			continue // its parent is the program that forked it
+		o, ok := v.orphan(k)
+		if ok {
+			o.ID = v.newSession(k, listed)
+			found = append(found, o)
 		}
-		proc.Fill(below)
-		o := Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}
-		for _, c := range v.Children(k.Pid) { // another keeper may have the named session
-			id := sessionOf(c)
-			if isID(id) && !slices.ContainsFunc(listed, func(i Info) bool { return i.ID == id }) {
-				o.ID = id
-			}
-		}
-		found = append(found, o)
 	}
 	slices.SortFunc(found, func(a, b Info) int { return a.Record.Keeper.Pid - b.Record.Keeper.Pid })
 	return found
+}
+
+// orphan describes the session of a keeper. It returns false if that has no living process, or
+// if the keeper's parent is the program that forked it.
+func (v *view) orphan(k Proc) (_ Info, ok bool) {
+	below := slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)
+	if len(below) == 0 {
+		return Info{}, false
+	}
+	both := []Proc{k, v.Procs[k.Parent]}
+	proc.Fill(both)
+	argv := both[0].Argv
+	parent := both[1]
+	if parent.Name != BrokerName && len(argv) > 0 && slices.Equal(argv, parent.Argv) {
+		return Info{}, false
+	}
+	proc.Fill(below)
+	return Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}, true
+}
+
+// newSession returns the session that a keeper's children name, or "". It is none of those
+// listed, which have another keeper.
+func (v *view) newSession(k Proc, listed []Info) (id string) {
+	for _, child := range v.Children(k.Pid) {
+		named := sessionOf(child)
+		if isID(named) && !slices.ContainsFunc(listed, func(i Info) bool { return i.ID == named }) {
+			id = named
+		}
+	}
+	return id
 }

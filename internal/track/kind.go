@@ -22,18 +22,26 @@ const (
 // neither write to cgroupfs nor talk to service managers. It may still be able to signal the
 // keeper: only a Landlock domain prevents that, since Linux 6.12.
 func (k Kind) Guarantee(confined bool) string {
-	switch {
-	case k == Domain, k == Cgroup && confined:
-		return "every descendant; none can leave; killed at once, proved empty"
-	case k == Fingerprint:
+	const whole = "every descendant; none can leave; killed at once, proved empty"
+	switch k {
+	case Domain:
+		return whole
+	case Fingerprint:
 		return "every descendant; none can leave; killed in rounds until two clean scans"
-	case k == Cgroup:
+	case Cgroup:
+		if confined {
+			return whole
+		}
 		return "every descendant that does not move itself to another control group; killed at once, proved empty"
-	case k == Subtree:
-		before := map[bool]string{true: "before Linux 6.12 "}[confined]
-		return "every descendant while the keeper lives (" + before + "the command could kill it); killed one by one, proved empty"
-	case k == Process:
-		return "the command, its descendants, and what has its environment; a daemon that changes that escapes; nobody ends them with the command"
+	case Subtree:
+		could := "the command could kill it"
+		if confined {
+			could = "before Linux 6.12 " + could
+		}
+		return "every descendant while the keeper lives (" + could + "); killed one by one, proved empty"
+	case Process:
+		return "the command, its descendants, and what has its environment; a daemon that changes that escapes; " +
+			"nobody ends them with the command"
 	}
 	return "unknown"
 }
@@ -82,12 +90,14 @@ func Best(scoped bool) (Choice, error) {
 // choose returns a session's tracker: the one that was asked for, or else the strongest that c
 // offers. A command that replaces its supervisor has no choice. The error is a *TrackerError.
 func (c caps) choose(o Options) (Choice, error) {
-	kinds, none := []Kind{Domain, Cgroup, Subtree}, "this system has no such tracker"
+	kinds := []Kind{Domain, Cgroup, Subtree}
+	none := "this system has no such tracker"
 	switch {
 	case c.os == "darwin":
 		kinds = []Kind{Fingerprint}
 	case o.Exec:
-		kinds, none = []Kind{Process}, "it needs a supervisor, and with --exec there is none"
+		kinds = []Kind{Process}
+		none = "it needs a supervisor, and with --exec there is none"
 	}
 	lacks := map[Kind]string{Domain: c.noDomain, Cgroup: c.noGroup, Fingerprint: c.noSeatbelt}
 	if c.noDomain == "" && !o.Scoped {
@@ -98,7 +108,7 @@ func (c caps) choose(o Options) (Choice, error) {
 		switch {
 		case o.Tracker != Auto && o.Tracker != k:
 		case lacks[k] == "":
-			return Choice{k, k == Cgroup && c.group == scope, strings.Join(passed, "; ")}, nil
+			return Choice{Kind: k, Scope: k == Cgroup && c.group == scope, Why: strings.Join(passed, "; ")}, nil
 		case o.Tracker == k || len(kinds) == 1:
 			return Choice{}, &TrackerError{Kind: k, Why: lacks[k], Hint: "--track auto"}
 		default:

@@ -128,45 +128,92 @@ func newView() (*view, error) {
 // away returns Ended if the keeper said so or the machine was restarted, Elsewhere if the
 // session is on another machine or in another PID namespace, and "" if it belongs here.
 func (f *found) away(here proc.Machine) Life {
-	switch r := f.record; {
-	case f.empty():
+	if f.empty() {
 		return Ended
-	case !f.recorded():
+	}
+	if !f.recorded() {
 		return ""
-	case r.Boot != here.Boot && r.Host == here.Host:
+	}
+	r := &f.record
+	restarted := r.Boot != here.Boot
+	if restarted && r.Host == here.Host {
 		return Ended
-	case r.Boot != here.Boot || r.PidNS != here.PidNS:
+	}
+	if restarted || r.PidNS != here.PidNS {
 		return Elsewhere
 	}
 	return ""
 }
 
-// life returns the state of a session that belongs here and has not ended by the keeper's word.
-// procs is how many of its processes were found.
+// life returns the state of a session that belongs here and whose keeper did not say that
+// nothing is left. procs is how many of its processes were found.
 func (v *view) life(f *found, procs int) Life {
-	r := &f.record
-	keeper, supervisor, unheld := v.Has(r.Keeper), v.Has(r.Self), r.Keeper.IsZero()
-	// The keeper has the lock, but /proc does not show it (hidepid).
-	hidden := !unheld && f.locked && f.spoke() && !supervisor
+	keeper := f.record.Keeper
 	switch {
-	case keeper && v.Procs[r.Keeper.Pid].Stopped() && f.recorded() && !supervisor && !r.Keep && f.word.Phase != fork.PhaseKept:
-		return Lost // it was about to end the session
-	case (keeper || hidden) && f.word.Phase == fork.PhaseKilling:
+	case keeper.IsZero():
+		return f.lifeWithoutKeeper(procs)
+	case v.Has(keeper) && v.stuck(f):
+		return Lost
+	case v.Has(keeper) || v.hidesKeeper(f):
+		return f.lifeWithKeeper()
+	}
+	return f.lifeAfterKeeper(procs)
+}
+
+// stuck reports whether the keeper was stopped when it had to end the session, because the
+// supervisor is gone.
+func (v *view) stuck(f *found) bool {
+	r := &f.record
+	if !f.recorded() || r.Keep || f.word.Phase == fork.PhaseKept {
+		return false
+	}
+	return v.Procs[r.Keeper.Pid].Stopped() && !v.Has(r.Self)
+}
+
+// hidesKeeper reports whether /proc does not show the keeper (hidepid), which has the lock.
+func (v *view) hidesKeeper(f *found) bool {
+	return f.locked && f.spoke() && !v.Has(f.record.Self)
+}
+
+// lifeWithKeeper returns the state of a session whose keeper lives.
+func (f *found) lifeWithKeeper() Life {
+	switch f.word.Phase {
+	case fork.PhaseKilling:
 		return Ending
-	case (keeper || hidden) && f.word.Phase == fork.PhaseKept:
+	case fork.PhaseKept:
 		return Kept
-	case keeper || hidden:
-		return Running
-	case unheld && r.Tracker != "" && procs > 0: // a tracker without a keeper
+	}
+	return Running
+}
+
+// lifeWithoutKeeper returns the state of a session for which no keeper is recorded.
+func (f *found) lifeWithoutKeeper(procs int) Life {
+	r := &f.record
+	if r.Tracker != "" && procs > 0 {
 		if r.Keep && !r.Exec && !f.locked {
 			return Kept
 		}
 		return Running
+	}
+	switch {
 	case f.locked && !f.spoke():
 		return Starting
-	case unheld && f.locked: // a keeper has the lock but was not found
+	case f.locked: // by a keeper that was not found
 		return Running
-	case (unheld || !f.spoke()) && procs == 0:
+	case procs == 0:
+		return Ended
+	}
+	return Lost
+}
+
+// lifeAfterKeeper returns the state of a session whose keeper is recorded but gone.
+func (f *found) lifeAfterKeeper(procs int) Life {
+	switch {
+	case f.spoke():
+		return Lost
+	case f.locked:
+		return Starting
+	case procs == 0:
 		return Ended
 	}
 	return Lost
@@ -190,14 +237,17 @@ func (s *Store) Survey() (all, orphans []Info, err error) {
 	if err != nil || os.Getenv(SessionEnv) != "" {
 		return all, nil, err // unreadable records may account for them
 	}
-	if orphans = v.orphans(all); len(orphans) == 0 {
+	orphans = v.orphans(all)
+	if len(orphans) == 0 {
 		return all, nil, nil
 	}
 	now, v, err := s.list() // sessions may have begun or ended before the list was made
 	if err != nil {
 		return all, nil, err
 	}
-	return now, slices.DeleteFunc(v.orphans(now), func(o Info) bool {
-		return !slices.ContainsFunc(orphans, func(before Info) bool { return before.Record.Keeper == o.Record.Keeper })
-	}), nil
+	known := func(o Info) bool {
+		return slices.ContainsFunc(orphans, func(before Info) bool { return before.Record.Keeper == o.Record.Keeper })
+	}
+	both := slices.DeleteFunc(v.orphans(now), func(o Info) bool { return !known(o) })
+	return now, both, nil
 }

@@ -185,9 +185,10 @@ func (n *Note) read() (tells bool, _ error) {
 		return true, nil
 	}
 	n.Err = private(n.path, &st, 0o022)
-	if n.Err == nil {
-		n.Text, err = io.ReadAll(io.LimitReader(n.file, maxNote))
+	if n.Err != nil {
+		return true, nil
 	}
+	n.Text, err = io.ReadAll(io.LimitReader(n.file, maxNote))
 	return err == nil, err
 }
 

@@ -31,18 +31,28 @@ func probe(o Options) caps {
 	case errno != 0: // ENOSYS: not built in; EOPNOTSUPP: switched off
 		c.noDomain = "no Landlock: " + errno.Error()
 	case v < domainABI:
-		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, v)
+		const format = "Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d"
+		c.noDomain = fmt.Sprintf(format, domainABI, v)
 	}
 	c.landlock = int(v)
 	if o.Tracker == Cgroup || o.Tracker == Auto && (c.noDomain != "" || !o.Scoped) {
-		var err error
-		if c.group, err = findGroup(Limits{}); err == nil {
-			c.noGroup = ""
-		} else if c.noGroup = err.Error(); short(err) {
-			c.err = fmt.Errorf("finding out how to track the command: %w", err)
-		}
+		c.probeGroup()
 	}
 	return c
+}
+
+// probeGroup finds out where a session's control group can be made.
+func (c *caps) probeGroup() {
+	dir, err := findGroup(Limits{})
+	c.group = dir
+	if err == nil {
+		c.noGroup = ""
+		return
+	}
+	c.noGroup = err.Error()
+	if short(err) {
+		c.err = fmt.Errorf("finding out how to track the command: %w", err)
+	}
 }
 
 // short reports whether an error is a shortage. EAGAIN is none: mkdir(2) in cgroupfs returns it
@@ -68,8 +78,12 @@ func findGroup(l Limits) (string, error) {
 // everywhere: otherwise this layer would forbid all renames between directories. The returned
 // function closes what the steps use.
 func domainSteps(abi int) ([]fork.Step, func(), error) {
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	attr := unix.LandlockRulesetAttr{
+		Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER,
+		Scoped:            unix.LANDLOCK_SCOPE_SIGNAL,
+	}
+	size := unsafe.Sizeof(attr)
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return nil, nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
@@ -81,7 +95,9 @@ func domainSteps(abi int) ([]fork.Step, func(), error) {
 	}
 	defer unix.Close(root)
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_REFER, Parent_fd: int32(root)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+	_, _, errno = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
 		done()
 		return nil, nil, fmt.Errorf("landlock_add_rule: %w", errno)
 	}

@@ -39,9 +39,11 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	case "":
 		err = f.reap(ctx, &r)
 	case Elsewhere:
-		err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)", r.ID, ErrElsewhere, f.record.Host)
+		err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)",
+			r.ID, ErrElsewhere, f.record.Host)
 	default:
-		if r.prove(howKeeper); !f.empty() {
+		r.prove(howKeeper)
+		if !f.empty() {
 			r.prove(howReboot)
 		}
 	}
@@ -62,20 +64,21 @@ func (f *found) proveEmpty(r *Report) {
 	}
 }
 
-// forget removes the session from the store and its group from the system. It is no error if
-// another process does so first.
+// forget removes the session from the store and its group from the system. Another process may
+// have done so already.
 func (f *found) forget(r *Report) error {
 	if f.orphan {
 		return nil
 	}
-	err := f.cleanup()
-	if err == nil {
-		if err = os.Remove(f.in.file(f.record.ID)); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+	if err := f.cleanup(); err != nil {
+		return err
 	}
-	r.Removed = err == nil
-	return err
+	err := os.Remove(f.in.file(f.record.ID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r.Removed = true
+	return nil
 }
 
 // Report is the result of a Reap.
@@ -107,7 +110,11 @@ func (r *Report) Left() bool { return len(r.Survivors) > 0 || r.Kept }
 // Done reports whether the session is certainly gone. Then the exit status is 0.
 func (r *Report) Done() bool { return r.Proof && !r.Left() }
 
-func (r *Report) prove(how string) { r.Proof, r.How, r.Unproved = true, how, "" }
+func (r *Report) prove(how string) {
+	r.Proof = true
+	r.How = how
+	r.Unproved = ""
+}
 
 func (r *Report) addMethod(m string) {
 	if !slices.Contains(r.Methods, m) {

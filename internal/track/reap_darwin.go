@@ -10,7 +10,8 @@ import (
 	"github.com/zsbx/zsbx/internal/track/scan"
 )
 
-const howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, and nothing changed meanwhile"
+const howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, " +
+	"and nothing changed meanwhile"
 
 // reap searches and kills. It needs no record, since the fingerprint depends only on the id.
 func (f *found) reap(ctx context.Context, r *Report) error {

@@ -23,7 +23,8 @@ const (
 	howEmpty  = "nothing was ever started"
 
 	unprovedEmpty = "its file has no record, so whether anything was started is not known; nothing was found"
-	unprovedWord  = "the keeper's word is gone; the keeper ended when it was asked to, which it does when nothing is left"
+	unprovedWord  = "the keeper's word is gone; the keeper ended when it was asked to, " +
+		"which it does when nothing is left"
 )
 
 // reap kills all that is left of a session and completes the report.
@@ -50,21 +51,30 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		f.proveEmpty(r)
 		return nil
 	}
-	supervisor, err := proc.Identify(f.record.Self.Pid)
-	if f.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Self) {
+	if f.locked && !f.lockExplained() {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
-	err = f.walk(ctx, r)
-	if err != nil || r.Left() || r.Killed > 0 || f.spoke() || f.damage != nil || f.file == nil {
-		return err // damaged files look as if nothing was started
+	if err := f.walk(ctx, r); err != nil {
+		return err
 	}
-	switch {
-	case f.word.Phase == fork.PhaseFailed, f.recorded() && f.record.Tracker == "":
+	// Damaged files look as if nothing was started. A killed process proves that something was.
+	damaged := f.damage != nil || f.file == nil
+	if damaged || f.spoke() || r.Killed > 0 || r.Left() {
+		return nil
+	}
+	startedNothing := f.word.Phase == fork.PhaseFailed || f.recorded() && f.record.Tracker == ""
+	if startedNothing {
 		r.prove(howEmpty)
-	case !f.recorded() && r.Unproved != unprovedWord:
+	} else if !f.recorded() && r.Unproved != unprovedWord {
 		r.Unproved = unprovedEmpty
 	}
 	return nil
+}
+
+// lockExplained reports whether the supervisor has the lock of a session whose keeper is gone.
+func (f *found) lockExplained() bool {
+	supervisor, err := proc.Identify(f.record.Self.Pid)
+	return err == nil && supervisor == f.record.Self && !f.record.Keeper.IsZero()
 }
 
 // helpTime is how long a keeper gets to end its session before walk helps.
@@ -96,18 +106,8 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	if !f.spoke() {
 		before, _ = f.procs() // the keeper's word, which has the count, may never come
 	}
-	var err error
-	if !f.own { // Kill has told it already
-		err = k.Signal(fork.ReapSignal)
-	}
-	if err == nil {
-		err = k.Signal(unix.SIGCONT) // it may have been stopped
-	}
-	if err != nil && !errors.Is(err, proc.ErrGone) && !f.own {
-		err = fmt.Errorf("signalling keeper %d: %w", k.Pid, err)
-		if id := os.Getenv(SessionEnv); errors.Is(err, unix.EPERM) && id != "" {
-			err = fmt.Errorf("%w (this process runs inside session %.64s)", err, id)
-		}
+	err := f.signalKeeper(k)
+	if err != nil {
 		return true, err
 	}
 	// A scope was made after the keeper, so the keeper can't use it.
@@ -138,7 +138,27 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	return false, nil
 }
 
-// group returns the session's own control group, or nil.
+// signalKeeper asks the keeper to end the session. It is no error if the keeper is gone.
+func (f *found) signalKeeper(k *proc.Handle) error {
+	if f.own { // Kill has asked it already
+		_ = k.Signal(unix.SIGCONT)
+		return nil
+	}
+	err := k.Signal(fork.ReapSignal)
+	if err == nil {
+		err = k.Signal(unix.SIGCONT) // it may have been stopped
+	}
+	if err == nil || errors.Is(err, proc.ErrGone) {
+		return nil
+	}
+	err = fmt.Errorf("signalling keeper %d: %w", k.Pid, err)
+	if id := os.Getenv(SessionEnv); errors.Is(err, unix.EPERM) && id != "" {
+		err = fmt.Errorf("%w (this process runs inside session %.64s)", err, id)
+	}
+	return err
+}
+
+// group returns the session's control group, or nil.
 func (f *found) group() *cgroup.Group {
 	if g := f.record.Cgroup; g != nil && g.Of(f.record.ID) && g.There() {
 		return g

@@ -81,9 +81,11 @@ func (r *Record) check(id string) error {
 // CheckName returns an error if a session can't have a name. It must be 1 to 64 letters,
 // digits, dots, underscores and hyphens, begin with a letter or digit, and not look like an id.
 func CheckName(name string) error {
-	const first, marks = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "._-"
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	const marks = "._-"
 	if name == "" || len(name) > 64 || strings.Trim(name, first+marks) != "" || strings.Contains(marks, name[:1]) {
-		return fmt.Errorf("session name %.80q: 1 to 64 letters, digits, '.', '_' and '-' are allowed, the first a letter or digit", name)
+		return fmt.Errorf("session name %.80q: 1 to 64 letters, digits, '.', '_' and '-' are allowed, "+
+			"the first a letter or digit", name)
 	}
 	if _, err := uuid.Parse(name); err == nil {
 		return fmt.Errorf("session name %q: looks like a session id", name)
@@ -121,7 +123,8 @@ func (f *found) listen() {
 	if f.file == nil {
 		return
 	}
-	if f.word, _ = fork.ReadKeeperState(f.file); f.own {
+	f.word, _ = fork.ReadKeeperState(f.file)
+	if f.own {
 		return
 	}
 	err := unix.Flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
@@ -135,21 +138,28 @@ func (f *found) listen() {
 // fs.ErrNotExist if the session is gone, or an error if this process is short of resources.
 func (p place) load(id string) (_ *found, err error) {
 	f := &found{in: p}
-	if f.file, err = p.open(id); err == nil {
-		f.listen()
-		var b []byte
-		b, err = io.ReadAll(io.NewSectionReader(f.file, fork.KeeperStateSize, maxRecord))
-		if err == nil && len(b) > 0 { // empty if it was not stored yet
-			f.record, err = parseRecord(b, id)
-		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", p.file(id), err)
-		}
-	} else if errors.Is(err, fs.ErrNotExist) || fork.ShortageOf(err) != nil {
+	f.file, err = p.open(id)
+	if errors.Is(err, fs.ErrNotExist) || err != nil && fork.ShortageOf(err) != nil {
 		return nil, err
 	}
-	f.record.ID, f.damage = id, err
+	f.damage = err
+	if err == nil {
+		f.listen()
+		if err := f.readRecord(id); err != nil {
+			f.damage = fmt.Errorf("%s: %w", p.file(id), err)
+		}
+	}
+	f.record.ID = id
 	return f, nil
+}
+
+// readRecord reads the record from the session's file. It is empty if it was not stored yet.
+func (f *found) readRecord(id string) error {
+	b, err := io.ReadAll(io.NewSectionReader(f.file, fork.KeeperStateSize, maxRecord))
+	if err == nil && len(b) > 0 {
+		f.record, err = parseRecord(b, id)
+	}
+	return err
 }
 
 func (f *found) close() {
@@ -188,7 +198,8 @@ func parseRecord(b []byte, id string) (r Record, err error) {
 	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // continues after a field of another type
 	switch {
 	case r.Version > recordVersion:
-		err = fmt.Errorf("the session was recorded by a newer version of zsbx (format %d, this one reads %d)", r.Version, recordVersion)
+		err = fmt.Errorf("the session was recorded by a newer version of zsbx (format %d, this one reads %d)",
+			r.Version, recordVersion)
 	case err == nil:
 		err = r.check(id)
 	}

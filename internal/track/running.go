@@ -13,9 +13,10 @@ import (
 
 // news is what is known about a running session.
 type news struct {
-	timedOut, exited bool // the command was asked to end; it has ended
-	emptied          bool // the keeper said that nothing is left
-	lost             bool // the keeper is gone without saying so
+	timedOut bool // the command was asked to end
+	exited   bool // the command has ended
+	emptied  bool // the keeper said that nothing is left
+	lost     bool // the keeper is gone without saying so
 }
 
 // Next waits for the command's next event. It returns io.EOF after fork.Emptied or, without a
@@ -23,7 +24,8 @@ type news struct {
 // then does what can still be done.
 func (s *Session) Next() (ev fork.Event, err error) {
 	if s.tail == nil {
-		if ev, err = s.process.Next(); errors.Is(err, fork.ErrKeeperLost) {
+		ev, err = s.process.Next()
+		if errors.Is(err, fork.ErrKeeperLost) {
 			s.tail = s.lastWords()
 		}
 	}
@@ -31,21 +33,26 @@ func (s *Session) Next() (ev fork.Event, err error) {
 		if len(s.tail) == 0 {
 			return fork.Event{}, io.EOF
 		}
-		ev, s.tail, err = s.tail[0], s.tail[1:], nil
+		ev = s.tail[0]
+		s.tail = s.tail[1:]
+		err = nil
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		s.news.lost = errors.Is(err, fork.ErrKeeperLost)
-	case ev.Kind == fork.TimedOut:
+		return ev, err
+	}
+	switch ev.Kind {
+	case fork.TimedOut:
 		s.news.timedOut = true
-	case ev.Kind == fork.Exited:
+	case fork.Exited:
 		s.news.exited = true
-	case ev.Kind == fork.Emptied && s.process.KeeperPid == 0:
-		return fork.Event{}, io.EOF // the command has ended; nobody knows about the session
-	case ev.Kind == fork.Emptied:
+	case fork.Emptied:
+		if s.process.KeeperPid == 0 { // the command has ended; nobody knows about the session
+			return fork.Event{}, io.EOF
+		}
 		s.news.emptied = true
 	}
-	return ev, err
+	return ev, nil
 }
 
 // Beside makes Next watch a descriptor, too: see fork.Process.Beside. It returns false if Next
@@ -125,7 +132,8 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 // writes that right after the command's end.
 func (s *Session) nothingLeft() bool {
 	for try := 0; s.news.exited && try < 2; try++ {
-		if s.listen(); s.empty() {
+		s.listen()
+		if s.empty() {
 			s.news.emptied = true
 			return true
 		}
@@ -138,9 +146,9 @@ func (s *Session) release() {
 	if s.process != nil {
 		_ = s.process.Close()
 	}
-	if s.watch != nil { // there is nothing left to watch
-		_, _ = s.watch.Write([]byte{scan.WordOver})
-		_ = s.watch.Close()
+	if s.watcher != nil { // there is nothing left to watch
+		_, _ = s.watcher.Write([]byte{scan.WordOver})
+		_ = s.watcher.Close()
 	}
 	s.close()
 }

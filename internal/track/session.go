@@ -74,13 +74,13 @@ type Session struct {
 	caps   caps
 	choice Choice
 
-	found          // as a later process will find it
-	watch *os.File // the pipe to the watcher on macOS, or nil
-	note  *os.File // see Note; nil for none
+	found            // as a later process will find it
+	watcher *os.File // the pipe to the watcher on macOS, or nil
+	note    *os.File // see Note; nil for none
 
 	parent string // the directory in which the session's control group is made, scope, or "" for none
 
-	tail []fork.Event // what a keeper that is gone had written
+	tail []fork.Event // see lastWords
 	news news
 }
 
@@ -103,10 +103,7 @@ func Begin(o Options) (*Session, error) {
 	if err := s.choose(); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.Store != nil {
-		s.opts.Watch = nil
-	} else if s.opts.Store, err = OpenStore(); err != nil {
+	if err := s.openStore(); err != nil {
 		return nil, err
 	}
 	id, err := randomID()
@@ -117,11 +114,13 @@ func Begin(o Options) (*Session, error) {
 		Version: recordVersion, ID: id.String(), Name: o.Name, Temp: o.Temp,
 		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
-	if s.in, s.file, err = s.opts.Store.create(s.record.ID); err != nil {
+	s.in, s.file, err = s.opts.Store.create(s.record.ID)
+	if err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
 	}
 	if o.Name != "" {
-		if err = s.locate(); err == nil {
+		err = s.locate()
+		if err == nil {
 			err = s.in.claim(s.file, &s.record)
 		}
 	}
@@ -133,23 +132,39 @@ func Begin(o Options) (*Session, error) {
 	return s, nil
 }
 
+// openStore opens the user's own store if the caller has none.
+func (s *Session) openStore() (err error) {
+	if s.opts.Store != nil {
+		s.opts.Watch = nil
+		return nil
+	}
+	s.opts.Store, err = OpenStore()
+	return err
+}
+
+// choose chooses the tracker, and where to make a control group.
 func (s *Session) choose() (err error) {
 	if s.opts.caps != nil {
 		s.caps = *s.opts.caps
-	} else if s.caps = probe(s.opts); s.caps.err != nil {
+	} else {
+		s.caps = probe(s.opts)
+	}
+	if s.caps.err != nil {
 		return s.caps.err
 	}
 	s.choice, err = s.caps.choose(s.opts)
-	switch {
-	case err != nil:
-	case s.opts.Limits != (Limits{}):
-		if s.parent, err = findGroup(s.opts.Limits); err != nil {
+	if err != nil {
+		return err
+	}
+	if s.opts.Limits != (Limits{}) {
+		s.parent, err = findGroup(s.opts.Limits)
+		if err != nil {
 			return fmt.Errorf("%w: %w", ErrLimits, err)
 		}
-	case s.choice.Kind == Cgroup:
+	} else if s.choice.Kind == Cgroup {
 		s.parent = s.caps.group
 	}
-	return err
+	return nil
 }
 
 // ProbeLimits finds out whether a session can have limits, if l has any, by making a group and
@@ -161,6 +176,7 @@ func ProbeLimits(l Limits) (err error) {
 	return err
 }
 
+// locate records this machine and this process, once.
 func (s *Session) locate() error {
 	if !s.record.Self.IsZero() {
 		return nil
@@ -189,8 +205,8 @@ func (s *Session) Pid() int {
 // the command could not be started, or a *TrackerError. After an error Start can be called
 // again.
 func (s *Session) Start(c *fork.Command) error {
-	own := *c
-	own.Cleanup = nil // run below, since fork.Start may not be reached
+	changed := *c
+	changed.Cleanup = nil // run below, since fork.Start may not be reached
 	defer func() {
 		for _, f := range c.Cleanup {
 			f()
@@ -200,14 +216,15 @@ func (s *Session) Start(c *fork.Command) error {
 		return errors.New("the session has a command already")
 	}
 	s.record.Argv = proc.CutArgs(c.Args)
-	if s.record.Dir = c.Dir[:min(len(c.Dir), 4096)]; s.record.Dir == "" {
+	s.record.Dir = c.Dir[:min(len(c.Dir), 4096)]
+	if s.record.Dir == "" {
 		s.record.Dir, _ = os.Getwd()
 	}
-	own.Env = setEnv(c.Env, SessionEnv, s.record.ID)
+	changed.Env = setEnv(c.Env, SessionEnv, s.record.ID)
 	if s.opts.Exec {
-		return s.replace(own)
+		return s.replace(changed)
 	}
-	return s.launch(own)
+	return s.launch(changed)
 }
 
 // store writes the session's record. No command runs without it.

@@ -35,7 +35,8 @@ func (s *Session) equip(c *fork.Command) error {
 		}
 		c.Sandbox = &fork.Sandbox{Profile: profile, Session: id}
 	case c.Sandbox.Session != id:
-		return fmt.Errorf("the command's profile carries the fingerprint of session %q, not of this one", c.Sandbox.Session)
+		return fmt.Errorf("the command's profile carries the fingerprint of session %q, not of this one",
+			c.Sandbox.Session)
 	}
 	return nil
 }
@@ -57,11 +58,12 @@ func (s *Session) launch(c fork.Command) error {
 	if err := errors.Join(s.startWatcher(), s.equip(&c)); err != nil {
 		return err
 	}
-	held := *c.Sandbox
-	held.Hold = s.watch
-	c.Sandbox = &held
+	sandbox := *c.Sandbox
+	sandbox.Hold = s.watcher
+	c.Sandbox = &sandbox
 	c.Commit = append(c.Commit, func(p *fork.Process) (err error) {
-		if s.record.Command, err = proc.Identify(p.Pid); err != nil {
+		s.record.Command, err = proc.Identify(p.Pid)
+		if err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}
 		return s.store()
@@ -77,7 +79,7 @@ func (s *Session) launch(c fork.Command) error {
 // command don't signal it.
 func (s *Session) startWatcher() error {
 	argv := s.opts.Watch
-	if len(argv) == 0 || s.opts.Keep || s.watch != nil {
+	if len(argv) == 0 || s.opts.Keep || s.watcher != nil {
 		return nil
 	}
 	r, w, err := os.Pipe()
@@ -93,7 +95,7 @@ func (s *Session) startWatcher() error {
 		return fmt.Errorf("starting the session's watcher: %w", err)
 	}
 	go func() { _, _ = p.Wait() }()
-	s.watch = w
+	s.watcher = w
 	return nil
 }
 

@@ -24,7 +24,8 @@ import (
 // generator.
 func randomID() (uuid.UUID, error) {
 	var b [16]byte
-	if _, _, errno := unix.RawSyscall(unix.SYS_GETRANDOM, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0); errno != 0 {
+	_, _, errno := unix.RawSyscall(unix.SYS_GETRANDOM, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0)
+	if errno != 0 {
 		return uuid.Nil, errno
 	}
 	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
@@ -52,7 +53,8 @@ func (s *Session) launch(c fork.Command) error {
 			return s.refused(Domain, err)
 		}
 		defer done()
-		c.Keeper.Steps, c.Keeper.Domain = steps, true
+		c.Keeper.Steps = steps
+		c.Keeper.Domain = true
 	}
 	c.Commit = append(c.Commit, s.recordHolder)
 	if s.parent == scope {
@@ -71,7 +73,8 @@ func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
 		return err
 	}
-	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Self
+	s.record.Tracker = s.choice.Kind
+	s.record.Command = s.record.Self
 	c.Commit = append(c.Commit, func(*fork.Process) error { return s.store() })
 	return fork.Exec(&c)
 }
@@ -87,16 +90,22 @@ func (s *Session) refused(k Kind, err error) error {
 
 // launched takes over the started process, or finds out what an error is about.
 func (s *Session) launched(p *fork.Process, err error) error {
-	var step *fork.StepError
-	errors.As(err, &step)
-	switch {
-	case err == nil:
+	if err == nil {
 		s.process = p
 		s.record.Command, _ = proc.Identify(p.Pid)
-	case errors.Is(err, fork.ErrNoDomain),
-		step != nil && step.Stage == fork.StageKeeper && s.choice.Kind == Domain && fork.ShortageOf(err) == nil:
+		return nil
+	}
+	if errors.Is(err, fork.ErrNoDomain) {
 		return s.refused(Domain, err)
-	case step != nil && step.Tag == tagGroup && fork.ShortageOf(err) == nil:
+	}
+	var step *fork.StepError
+	if !errors.As(err, &step) || fork.ShortageOf(err) != nil {
+		return err
+	}
+	if step.Stage == fork.StageKeeper && s.choice.Kind == Domain {
+		return s.refused(Domain, err)
+	}
+	if step.Tag == tagGroup {
 		return s.refused(Cgroup, err)
 	}
 	return err
@@ -132,7 +141,10 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	}
 	kill, _ := g.OpenFile("cgroup.kill", unix.O_WRONLY) // nil before Linux 5.14
 	c.Keeper.CgroupKill = kill
-	c.Cleanup = append(c.Cleanup, func() { _, _ = procs.Close(), kill.Close() })
+	c.Cleanup = append(c.Cleanup, func() {
+		_ = procs.Close()
+		_ = kill.Close()
+	})
 	c.Steps = append([]fork.Step{enterStep(c.Memory(), procs)}, c.Steps...)
 	return nil
 }
@@ -156,19 +168,23 @@ func (s *Session) launchInScope(c fork.Command) error {
 	if err != nil {
 		return fmt.Errorf("socketpair: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
+	ours := os.NewFile(uintptr(pair[0]), "socket")
+	theirs := os.NewFile(uintptr(pair[1]), "socket")
 	defer ours.Close()
 	defer theirs.Close()
-	pid, answer := fork.Put(c.Memory(), uintptr(0)), fork.Put(c.Memory(), [2]uint64{})
+	pid := fork.Put(c.Memory(), uintptr(0))
+	answer := fork.Put(c.Memory(), [2]uint64{})
 	step := func(nr uintptr, to unsafe.Pointer, size uintptr) fork.Step {
-		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{uintptr(pair[1]), uintptr(to), size}}
+		args := [6]uintptr{uintptr(pair[1]), uintptr(to), size}
+		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: args}
 	}
 	tell := step(unix.SYS_WRITE, unsafe.Pointer(pid), unsafe.Sizeof(*pid))
 	wait := step(unix.SYS_READ, unsafe.Pointer(answer), unsafe.Sizeof(*answer))
 	wait.Same = fork.Put(c.Memory(), fork.Same{Got: answer, Want: goAhead})
 	// The keeper sleeps while the command waits. Both lack this process's end of the socket, so
 	// that the command notices if this process dies.
-	c.Keeper.Steps = append(c.Keeper.Steps, fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}})
+	closeOurs := fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}}
+	c.Keeper.Steps = append(c.Keeper.Steps, closeOurs)
 	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait}, c.Steps...)
 	var moved chan error
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
@@ -198,7 +214,8 @@ func (s *Session) moveToScope(socket *os.File, keeper int, inner bool) error {
 	}
 	pid := int(binary.NativeEndian.Uint64(b[:]))
 	if inner {
-		if pid = fork.OuterPid(keeper, pid); pid == 0 { // 0 would be this process
+		pid = fork.OuterPid(keeper, pid)
+		if pid == 0 { // 0 would be this process
 			return errors.New("the command is gone")
 		}
 	}

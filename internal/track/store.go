@@ -25,10 +25,12 @@ var (
 	ErrElsewhere = errors.New("the session runs elsewhere")
 	// ErrHeld says that a session's files are locked, so its keeper or supervisor lives, but
 	// neither was found.
-	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be identified, that /proc hides (hidepid), or that runs in another container")
+	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be identified, " +
+		"that /proc hides (hidepid), or that runs in another container")
 	// ErrInit says that a session's command is init, which no process in its PID namespace can
 	// kill. Nothing of the session was killed.
-	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: stop the container")
+	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: " +
+		"stop the container")
 	// ErrNoPlace says that no directory of a store can hold a new session.
 	ErrNoPlace = errors.New("no directory can hold it")
 	// ErrNameTaken says that a live session has that name already.
@@ -98,7 +100,8 @@ func (s *Store) create(id string) (place, *os.File, error) {
 		err := p.check(true)
 		if err == nil {
 			var f *os.File
-			if f, err = p.create(id); err == nil {
+			f, err = p.create(id)
+			if err == nil {
 				return p, f, nil
 			}
 		}
@@ -117,24 +120,34 @@ func (s *Store) each(do func(p place, ids []string) error) error {
 // as after sudo -u, is not: this user's sessions are not there.
 func (s *Store) listed(own bool, do func(p place, names []string) error) error {
 	var errs []error
-	inside := os.Getenv(SessionEnv) != ""
 	for _, p := range s.places {
 		var names []string
 		err := p.check(false)
 		if err == nil {
 			names, err = p.names()
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			errs = append(errs, do(p, names))
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		case (own || p.nofollow) && errors.Is(err, errOthers): // nofollow: somebody made it first, where everybody can write
-		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not read its user's store
-		default:
+		} else if !s.mayLack(p, own, err) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mayLack reports whether a place that can't be used for that reason is passed over. For own see
+// listed.
+func (s *Store) mayLack(p place, own bool, why error) bool {
+	if errors.Is(why, fs.ErrNotExist) || errors.Is(why, unix.ENOTDIR) {
+		return true
+	}
+	anybody := p.nofollow // somebody else may have made it first, where everybody can write
+	if (own || anybody) && errors.Is(why, errOthers) {
+		return true
+	}
+	// A command may not read its user's store, but it has a second place.
+	inside := os.Getenv(SessionEnv) != ""
+	return inside && len(s.places) > 1 && errors.Is(why, fs.ErrPermission)
 }
 
 // Find returns the id of the session that ref means. ref is an id, a name, or the unambiguous
@@ -151,55 +164,32 @@ func (s *Store) Find(ref string) (string, error) {
 
 // find is Find, and loads the session.
 func (s *Store) find(ref string) (*found, error) {
-	var hits []*found
-	var named *found
-	var unread []error // records that may have the name
-	begins := func(id string) bool { return ref != "" && strings.HasPrefix(id, strings.ToLower(ref)) }
+	l := lookup{ref: ref, isName: CheckName(ref) == nil}
 	err := s.each(func(p place, ids []string) error {
 		for _, id := range ids {
-			if begins(id) {
-				hits = append(hits, &found{in: p, record: Record{ID: id}})
-			}
-			if CheckName(ref) != nil {
-				continue // ref is no name: no record need be read
-			}
-			f, lerr := p.load(id)
-			if lerr == nil {
-				lerr = f.damage
-			}
-			if lerr != nil && !errors.Is(lerr, fs.ErrNotExist) {
-				unread = append(unread, fmt.Errorf("session %s: %w", id, lerr))
-			}
-			if f != nil {
-				f.close()
-				if r := &f.record; r.Name == ref && (named == nil || r.Started.After(named.record.Started)) {
-					named = f
-				}
-			}
+			l.add(p, id)
 		}
 		return nil
 	})
-	if named != nil {
-		hits = []*found{named}
+	hits := l.hits
+	if l.named != nil {
+		hits = []*found{l.named}
 	}
 	if len(hits) == 0 {
 		_, orphans, _ := s.Survey()
-		for _, o := range orphans {
-			if begins(o.ID) {
-				hits = append(hits, &found{record: o.Record, orphan: true})
-			}
-		}
+		hits = l.among(orphans)
 	}
+	missing := fmt.Errorf("session %.80q: %w", ref, ErrNotFound)
 	switch len(hits) {
 	case 0:
-		return nil, errors.Join(append([]error{fmt.Errorf("session %.80q: %w", ref, ErrNotFound), err}, unread...)...)
+		return nil, errors.Join(append([]error{missing, err}, l.unread...)...)
 	case 1:
 		if hits[0].orphan {
 			return hits[0], nil
 		}
 		f, err := hits[0].in.load(hits[0].record.ID)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("session %.80q: %w", ref, ErrNotFound)
+			err = missing
 		}
 		return f, err
 	}
@@ -208,4 +198,56 @@ func (s *Store) find(ref string) (*found, error) {
 		ids = append(ids, f.record.ID)
 	}
 	return nil, fmt.Errorf("session %.80q: %d %w: %s", ref, len(hits), errAmbiguous, strings.Join(ids, ", "))
+}
+
+// lookup collects the sessions that ref may mean.
+type lookup struct {
+	ref    string
+	isName bool     // else no record need be read
+	hits   []*found // those whose id begins with ref
+	named  *found   // the last one with that name, or nil
+	unread []error  // why records that may have the name could not be read
+}
+
+func (l *lookup) begins(id string) bool {
+	return l.ref != "" && strings.HasPrefix(id, strings.ToLower(l.ref))
+}
+
+// add looks whether ref may mean a session of a store.
+func (l *lookup) add(p place, id string) {
+	if l.begins(id) {
+		l.hits = append(l.hits, &found{in: p, record: Record{ID: id}})
+	}
+	if !l.isName {
+		return
+	}
+	f, err := p.load(id)
+	if err == nil {
+		f.close()
+		l.addNamed(f)
+		err = f.damage
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.unread = append(l.unread, fmt.Errorf("session %s: %w", id, err))
+	}
+}
+
+// addNamed takes a session with that name, if it is the last so far.
+func (l *lookup) addNamed(f *found) {
+	if f.record.Name != l.ref {
+		return
+	}
+	if l.named == nil || f.record.Started.After(l.named.record.Started) {
+		l.named = f
+	}
+}
+
+// among returns the orphans that ref means.
+func (l *lookup) among(orphans []Info) (hits []*found) {
+	for _, o := range orphans {
+		if l.begins(o.ID) {
+			hits = append(hits, &found{record: o.Record, orphan: true})
+		}
+	}
+	return hits
 }

@@ -87,7 +87,8 @@ func (l Limits) settings() []setting {
 	limited := map[string]bool{"memory": l.Memory > 0, "pids": l.Pids > 0, "cpu": l.CPU > 0}
 	return slices.DeleteFunc([]setting{
 		{"memory.max", fmt.Sprint(l.Memory), "memory", "MemoryMax", uint64(l.Memory), false},
-		{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true}, // missing if the kernel has no swap or does not account it
+		// This file is missing if the kernel has no swap or does not account it.
+		{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true},
 		{"pids.max", fmt.Sprint(l.Pids), "pids", "TasksMax", uint64(l.Pids), false},
 		{"cpu.max", fmt.Sprint(l.CPU * 100), "cpu", "CPUQuotaPerSecUSec", uint64(l.CPU) * 1000, false},
 	}, func(s setting) bool { return !limited[s.controller] })

@@ -134,7 +134,8 @@ func (g *Group) subgroups() (dirs []string) {
 // Pids returns the members of the group and of those below it.
 func (g *Group) Pids() (pids []int) {
 	for _, dir := range g.subgroups() {
-		b, _ := files.ReadInto(filepath.Join(dir, "cgroup.procs"), make([]byte, 4096)) // a threaded group's members are in its parent's file
+		// A threaded group's members are in its parent's file.
+		b, _ := files.ReadInto(filepath.Join(dir, "cgroup.procs"), make([]byte, 4096))
 		for f := range bytes.FieldsSeq(b) {
 			// 0 is a process in another PID namespace, which has no number here.
 			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
@@ -165,12 +166,13 @@ func (g *Group) Remove() (err error) {
 
 // Limit sets the group's limits. If the group lacks a controller, Limit enables it in the
 // parent, which does not affect sibling groups, since they have no limits. The kernel refuses
-// that if the parent has processes of its own (cgroups(7), "no internal processes") or lacks
+// that if processes are in the parent (cgroups(7), "no internal processes") or if it lacks
 // the controller.
 func (g *Group) Limit(l Limits) error {
 	parent := &Group{Path: filepath.Dir(g.Path)}
 	for _, s := range l.settings() {
-		off := parent.Write("cgroup.subtree_control", "+"+s.controller) // if this fails, the controller may be on already
+		// If this fails, the controller may be on already.
+		off := parent.Write("cgroup.subtree_control", "+"+s.controller)
 		if err := g.Write(s.file, s.text); err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
 			return fmt.Errorf("the controller for %s: %w", s.controller, cmp.Or(off, err))
 		}

@@ -37,10 +37,12 @@ func userBus(ctx context.Context) (*dbus.Conn, error) {
 	}
 	c, err := dbus.Connect(addr, dbus.WithContext(ctx), dbus.WithAuth(dbus.AuthExternal(uid)))
 	if err != nil {
-		return nil, fmt.Errorf("the user's message bus: %w", cmp.Or(ctx.Err(), err)) // when ctx ends, err only says that the connection is closed
+		// When ctx ends, err only says that the connection is closed.
+		return nil, fmt.Errorf("the user's message bus: %w", cmp.Or(ctx.Err(), err))
 	}
 	var pid uint32
-	err = c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetConnectionUnixProcessID", 0, c.Names()[0]).Store(&pid)
+	const ask = "org.freedesktop.DBus.GetConnectionUnixProcessID"
+	err = c.BusObject().CallWithContext(ctx, ask, 0, c.Names()[0]).Store(&pid)
 	if err == nil && int(pid) != os.Getpid() {
 		err = errors.New("it is outside this PID namespace")
 	}
@@ -61,7 +63,8 @@ func ProbeScope() error {
 	}
 	defer c.Close()
 	var there bool
-	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, managerName).Store(&there); err != nil {
+	err = c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, managerName).Store(&there)
+	if err != nil {
 		return fmt.Errorf("the user's message bus: %w", err)
 	}
 	if !there {

@@ -2,8 +2,11 @@ package proc
 
 // ID identifies one process until the machine restarts.
 type ID struct {
-	Pid   int    `json:"pid"`
-	Start uint64 `json:"start"` // start time in clock ticks since boot, field 22 of proc_pid_stat(5); in microseconds since 1970 on macOS
+	Pid int `json:"pid"`
+
+	// Start is the start time in clock ticks since boot, field 22 of proc_pid_stat(5). On macOS
+	// it is in microseconds since 1970.
+	Start uint64 `json:"start"`
 }
 
 // IsZero reports whether p is no process.

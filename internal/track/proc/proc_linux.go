@@ -19,7 +19,11 @@ import (
 // Look looks at one process.
 func Look(pid int) (Process, error) {
 	s, err := procfs.Look(pid)
-	return Process{ID: ID{Pid: s.Pid, Start: s.Start}, Parent: s.Parent, Group: s.Group, Session: s.Session, State: s.State, Name: s.Name}, err
+	return Process{
+		ID:     ID{Pid: s.Pid, Start: s.Start},
+		Parent: s.Parent, Group: s.Group, Session: s.Session,
+		State: s.State, Name: s.Name,
+	}, err
 }
 
 // Snapshot lists all processes that /proc shows.
@@ -105,9 +109,15 @@ func Here() (Machine, error) {
 	}
 	self, err := procfs.LookAt("/proc/self")
 	if err == nil && self.Pid != os.Getpid() {
-		err = fmt.Errorf("/proc belongs to another PID namespace, where this process is %d and not %d: mount the one of this namespace, as unshare --mount-proc does", self.Pid, os.Getpid())
+		err = fmt.Errorf("/proc belongs to another PID namespace, where this process is %d and not %d: "+
+			"mount the one of this namespace, as unshare --mount-proc does", self.Pid, os.Getpid())
 	}
-	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, ID{Pid: self.Pid, Start: self.Start}}, err
+	return Machine{
+		Host:  unix.ByteSliceToString(u.Nodename[:]),
+		Boot:  strings.TrimSpace(string(b)),
+		PidNS: st.Ino,
+		Self:  ID{Pid: self.Pid, Start: self.Start},
+	}, err
 }
 
 // Handle is a descriptor of one process (pidfd_open(2), Linux 5.3). Reuse of the number can't

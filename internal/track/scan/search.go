@@ -176,16 +176,20 @@ func (h *Search) classify(r proc.Process) Match {
 	}
 	m := h.ask(r.Pid)
 	now, err := h.Table.Lookup(r.Pid)
-	switch {
-	case errors.Is(err, syscall.ESRCH):
+	if errors.Is(err, syscall.ESRCH) {
 		return Gone
-	case err != nil:
+	}
+	if err != nil {
 		return Unclear
-	case now.ID != r.ID || now.Dead():
+	}
+	if now.ID != r.ID || now.Dead() {
 		return Gone
-	case !h.Command.IsZero() && r.ID == h.Command:
+	}
+	if !h.Command.IsZero() && r.ID == h.Command {
 		return Member
-	case m == Unclear && h.Began != 0 && r.Start < h.Began:
+	}
+	older := h.Began != 0 && r.Start < h.Began
+	if m == Unclear && older {
 		return Outside
 	}
 	return m
