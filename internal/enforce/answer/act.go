@@ -10,6 +10,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
+// Op is an operation.
 type Op string
 
 // The operations. Act.Flags distinguishes kinds of Open; see Act.Verb.
@@ -24,7 +25,7 @@ const (
 	Truncate Op = "truncate"
 	Exec     Op = "exec"
 	Metadata Op = "metadata" // mode, owner, times, attributes
-	Ioctl    Op = "ioctl"    // on a file that was opened inside at Act.Path
+	Ioctl    Op = "ioctl"    // on a file that the command opened at Act.Path
 	Connect  Op = "connect"  // to Act.Port, Act.Path or Act.Name
 	Bind     Op = "bind"
 	Signal   Op = "signal"
@@ -48,35 +49,49 @@ type Act struct {
 	Flags Flags
 
 	// Path is absolute and canonical outside the command's mount namespace. For a missing file
-	// it is the directory's path and the name. To is the second path of Rename, Exchange and
-	// Link.
-	Path, To          string
-	Mode, ToMode      fs.FileMode // type bits of the file that exists or would be made
-	Missing, ToExists bool        // nothing is at Path; something is at To
-	Apart             bool        // Path and To are on different mounts outside, too
+	// it is the directory's path and the name.
+	Path    string
+	Mode    fs.FileMode // type bits of the file that exists or would be made
+	Missing bool        // nothing is at Path
+
+	// To is the second path of Rename, Exchange and Link.
+	To       string
+	ToMode   fs.FileMode
+	ToExists bool
+	Apart    bool // Path and To are on different mounts outside, too
 
 	Port   uint16
 	Name   string // an abstract socket's name without the NUL byte, or a system call
 	Args   [6]uint64
 	Inside bool // Path is in the /proc directory of a process of the session
-	Reopen bool // it was reached through a descriptor's name in /proc: see World.Reopens
+	Reopen bool // Path was reached through a descriptor's name in /proc: see World.Reopens
 }
 
 // Verb returns the operation as a word, for people and JSON.
 func (a *Act) Verb() string {
-	switch {
-	case a.Op == Open && a.Missing && a.Flags&Creat != 0, a.Op == Make, a.Op == TempFile:
+	switch a.Op {
+	case Make, TempFile:
 		return "create"
-	case a.Op == Open && a.Flags&(Write|Trunc) != 0, a.Op == Truncate:
+	case Truncate:
 		return "write"
-	case a.Op == Open && a.Mode.IsDir():
-		return "list"
-	case a.Op == Open:
-		return "read"
-	case a.Op == Exchange:
+	case Exchange:
 		return "rename"
+	case Open:
+		return a.verbOfOpen()
 	}
 	return string(a.Op)
+}
+
+func (a *Act) verbOfOpen() string {
+	switch {
+	case a.Missing && a.Flags&Creat != 0:
+		return "create"
+	case a.Flags&(Write|Trunc) != 0:
+		return "write"
+	case a.Mode.IsDir():
+		return "list"
+	}
+	return "read"
 }
 
 // Verdict is the answer to an act.
@@ -99,7 +114,8 @@ const (
 	Broker   Means = "sockets"
 	Seatbelt Means = "seatbelt"
 
-	NoNewPrivs Means = "no_new_privs" // refuses no call, only the privileges that a program's file would give
+	// NoNewPrivs refuses no call, only the privileges that a program's file would give.
+	NoNewPrivs Means = "no_new_privs"
 )
 
 // Answer is the plan's answer to an act.
@@ -111,7 +127,7 @@ type Answer struct {
 
 	Missing uint64        // Landlock rights that At lacks
 	Gains   uint64        // rights that the move would give a file
-	Mount   *mounts.Mount // the mask or protection; nil if it is read-only because no rule allows writing
+	Mount   *mounts.Mount // the mask or protection; nil if At is read-only because no rule allows writing
 	Apart   bool          // the paths are on different mounts in the command's namespace
 	Why     string        // the filter rule's reason
 }
@@ -126,77 +142,88 @@ type World struct {
 	Override bool                // the command has CAP_DAC_OVERRIDE
 
 	handled uint64 // the file rights that Landlock handles
-	places  map[string]*place
+	entries map[string]*entry
 	ports   map[uint16]uint64
 }
 
-// place has what the plan says about one path.
-type place struct {
+// entry has what the plan says about one path.
+type entry struct {
 	rights   uint64
 	mount    *mounts.Mount // mask, protection or pin
-	point    bool          // something is mounted on it
-	writable bool          // it is a tree that stays writable
-	private  bool
-	readOnly bool // a copy, /proc, or back without write access
-	back     bool // it is the outside's, inside a private directory
+	point    bool          // something is mounted on the path
+	writable bool          // a tree that stays writable
+	private  bool          // a private directory
+	back     bool          // a path of the outside in a private directory
+	readOnly bool          // a copy, /proc, or a path of the outside without write access
 	noExec   bool
-	reopened bool
+	reopened bool // see World.Reopens
 }
 
 // Index prepares a world for Decide.
 func (w *World) Index() *World {
-	w.places = make(map[string]*place)
+	w.entries = make(map[string]*entry)
 	w.ports = make(map[uint16]uint64)
-	at := func(p string) *place {
-		if w.places[p] == nil {
-			w.places[p] = &place{}
-		}
-		return w.places[p]
-	}
 	if rs := w.Landlock; rs != nil {
 		w.handled = rs.HandledFS
 		for _, r := range rs.Paths {
-			at(r.Path).rights |= r.Rights
+			w.entry(r.Path).rights |= r.Rights
 		}
 		for _, r := range rs.Ports {
 			w.ports[r.Port] |= r.Rights
 		}
 	}
 	for _, r := range w.Reopened {
-		x := at(r.Path)
-		x.rights |= r.Rights
-		x.reopened = true
+		e := w.entry(r.Path)
+		e.rights |= r.Rights
+		e.reopened = true
 	}
-	point := func(p string) *place {
-		at(p).point = true
-		return at(p)
-	}
-	if mp := w.Mounts; mp != nil {
-		for _, p := range mp.Writable {
-			point(p).writable = true
-		}
-		if len(mp.SSH) > 0 {
-			point(mounts.SSHDir).readOnly = true
-		}
-		for i := range mp.Mounts {
-			point(mp.Mounts[i].Path).mount = &mp.Mounts[i]
-		}
-		for _, d := range mp.Private {
-			x := point(d.Path)
-			x.private = true
-			x.readOnly = d.Kind == mounts.Proc
-			x.rights |= d.Rights
-			for _, b := range d.Back {
-				y := point(b.Path)
-				y.back = true
-				y.readOnly = b.Access&policy.Write == 0
-				y.noExec = b.Access&policy.Exec == 0
-			}
-		}
+	if w.Mounts != nil {
+		w.indexMounts(w.Mounts)
 	}
 	return w
 }
 
+// entry returns the entry for a path, and makes it if it is missing.
+func (w *World) entry(p string) *entry {
+	e := w.entries[p]
+	if e == nil {
+		e = &entry{}
+		w.entries[p] = e
+	}
+	return e
+}
+
+// indexMounts enters the paths on which the plan mounts something.
+func (w *World) indexMounts(mp *mounts.Plan) {
+	point := func(p string) *entry {
+		e := w.entry(p)
+		e.point = true
+		return e
+	}
+	for _, p := range mp.Writable {
+		point(p).writable = true
+	}
+	if len(mp.SSH) > 0 {
+		point(mounts.SSHDir).readOnly = true
+	}
+	for i := range mp.Mounts {
+		point(mp.Mounts[i].Path).mount = &mp.Mounts[i]
+	}
+	for _, d := range mp.Private {
+		e := point(d.Path)
+		e.private = true
+		e.readOnly = d.Kind == mounts.Proc
+		e.rights |= d.Rights
+		for _, b := range d.Back {
+			e := point(b.Path)
+			e.back = true
+			e.readOnly = b.Access&policy.Write == 0
+			e.noExec = b.Access&policy.Exec == 0
+		}
+	}
+}
+
+// Decide returns the plan's answer to an act.
 func (w *World) Decide(a *Act) Answer {
 	switch a.Op {
 	case Connect:
@@ -218,7 +245,7 @@ func (w *World) Decide(a *Act) Answer {
 
 // Reopens reports whether a descriptor of the command leads to a path and so bypasses all
 // mounts.
-func (w *World) Reopens(p string) bool { return w.places[p] != nil && w.places[p].reopened }
+func (w *World) Reopens(p string) bool { return w.entries[p] != nil && w.entries[p].reopened }
 
 // Unseen returns the answer for a path in a private directory that exists only outside.
 func Unseen(p string) Answer { return refused(Mounts, "ENOENT", p) }

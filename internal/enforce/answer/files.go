@@ -17,51 +17,89 @@ type view struct {
 	why      *mounts.Mount // the mount that makes it read-only; nil if no rule allows writing
 }
 
-// look collects the view of a path from the path upwards. It allocates nothing, since it is
-// called for every call of a watched command.
+// look returns the view of a path. It allocates nothing, since it is called for every call of a
+// watched command.
 func (w *World) look(p string) view {
-	v := view{}
-	writable := false
-	private := false
-	back := false
-	noExec := false
+	var c climb
 	for at := p; ; at = above(at) {
-		if x := w.places[at]; x != nil {
-			if !x.private || w.Mounts != nil {
-				v.rights |= x.rights
+		if e := w.entries[at]; e != nil {
+			c.pass(at, e)
+			if w.Mounts != nil || !e.private {
+				c.rights |= e.rights
 			}
-			if x.point && v.point == "" {
-				v.point = at
-			}
-			if x.back && !back {
-				back = true
-				noExec = x.noExec
-				v.readOnly = v.readOnly || x.readOnly
-			}
-			writable = writable || x.writable
-			private = private || x.private && !x.readOnly && !back
-			switch {
-			case x.mount != nil && x.mount.Kind == mounts.Mask:
-				v.mask = x.mount
-			case x.mount != nil && x.mount.Kind == mounts.Protect && !private:
-				v.why = x.mount
-			}
-			v.readOnly = v.readOnly || x.readOnly && !x.back
 		}
 		if at == "/" {
 			break
 		}
 	}
-	if noExec {
+	v := view{rights: c.rights, point: c.point, mask: c.mask, why: c.protect, readOnly: c.readOnly}
+	if c.noExec {
 		v.rights &^= landlock.FSExecute
 	}
-	if mp := w.Mounts; mp != nil {
-		if v.mask != nil {
-			v.why = v.mask
-		}
-		v.readOnly = !private && (v.readOnly || v.why != nil || mp.Writable != nil && !writable)
+	if w.Mounts == nil {
+		return v
 	}
+	if v.mask != nil {
+		v.why = v.mask
+	}
+	noRule := w.Mounts.Writable != nil && !c.writable
+	v.readOnly = !c.private && (v.readOnly || v.why != nil || noRule)
 	return v
+}
+
+// climb collects what the plan says about a path and about each directory above it, from the
+// path upwards.
+type climb struct {
+	rights   uint64
+	point    string        // the nearest mount point
+	mask     *mounts.Mount // the highest mask
+	protect  *mounts.Mount // the highest protection, without those above a private directory
+	writable bool          // the path is in a tree that stays writable
+	private  bool          // it is in a private directory, and none of the outside's paths there
+	back     bool          // it is one of the outside's paths
+	readOnly bool
+	noExec   bool
+}
+
+// pass adds an entry, which is at or above what was added before.
+func (c *climb) pass(at string, e *entry) {
+	if e.point && c.point == "" {
+		c.point = at
+	}
+	if e.writable {
+		c.writable = true
+	}
+	if e.back {
+		c.passBack(e)
+	} else if e.readOnly {
+		c.readOnly = true
+	}
+	if e.private && !e.readOnly && !c.back {
+		c.private = true
+	}
+	if e.mount == nil {
+		return
+	}
+	switch e.mount.Kind {
+	case mounts.Mask:
+		c.mask = e.mount
+	case mounts.Protect:
+		if !c.private {
+			c.protect = e.mount
+		}
+	}
+}
+
+// passBack adds a path of the outside in a private directory. The nearest counts.
+func (c *climb) passBack(e *entry) {
+	if c.back {
+		return
+	}
+	c.back = true
+	c.noExec = e.noExec
+	if e.readOnly {
+		c.readOnly = true
+	}
 }
 
 // above returns the directory of a clean absolute path.
@@ -101,7 +139,8 @@ func (w *World) file(a *Act) Answer {
 		if a.Missing {
 			rights = 0 // ENOENT
 		}
-		if ans := w.change(above(a.Path), rights); ans.Verdict == Refused {
+		ans := w.change(above(a.Path), rights)
+		if ans.Verdict == Refused {
 			return ans
 		}
 		return w.busy(a.Path)
@@ -125,57 +164,97 @@ func (w *World) file(a *Act) Answer {
 // foreignProcess reports whether a path is in another process's /proc directory, where the
 // kernel checks as for ptrace(2).
 func (w *World) foreignProcess(a *Act) bool {
+	if a.Inside {
+		return false
+	}
 	rest, ok := strings.CutPrefix(a.Path, "/proc/")
-	return ok && !a.Inside && rest != "" && rest[0] >= '0' && rest[0] <= '9' && strings.IndexByte(rest, '/') > 0
+	name, _, below := strings.Cut(rest, "/")
+	return ok && below && name != "" && name[0] >= '0' && name[0] <= '9'
 }
 
-// hidden answers for a path at or below a mask. A masked directory is empty, and a masked file
-// is a device that can't be opened. Without CAP_DAC_OVERRIDE the command can't search the
-// directory. With it, it finds nothing there.
-func (w *World) hidden(a *Act, p string) (Answer, bool) {
-	v := w.look(p)
-	if v.mask == nil {
+// hidden answers for a path at or below a mask. It returns false if there is none, or if the
+// directory above the path decides.
+func (w *World) hidden(a *Act, p string) (_ Answer, hidden bool) {
+	mask := w.look(p).mask
+	switch {
+	case mask == nil:
+		return Answer{}, false
+	case mask.Path == p:
+		return w.masked(a, mask)
+	}
+	return w.behind(a, p, mask)
+}
+
+// masked answers for the path of a mask. A masked directory is empty, and a masked file is a
+// device that can't be opened.
+func (w *World) masked(a *Act, mask *mounts.Mount) (_ Answer, hidden bool) {
+	if a.To != "" {
 		return Answer{}, false
 	}
-	is := p == v.mask.Path
-	in := above(p) == v.mask.Path
-	two := a.To != ""
 	errno := "EACCES"
-	switch {
-	case is && (two || a.Op == Remove), two && in && w.Override && (a.Op != Link || p == a.To):
-		return Answer{}, false // the directory above counts
-	case is && a.Op == Make:
+	switch a.Op {
+	case Remove:
+		return Answer{}, false
+	case Make:
 		return allowed(), true // EEXIST
-	case is && (a.Op == Metadata || a.Op == TempFile), in && w.Override && (a.Op == Make || a.Op == Remove || a.Flags&Creat != 0):
+	case Metadata, TempFile:
 		errno = "EROFS"
-	case is && w.Override && v.mask.Dir && a.Op == Open:
-		errno = "" // an empty list
-	case !is && w.Override:
-		errno = "ENOENT"
+	case Open:
+		if w.Override && mask.Dir {
+			errno = "" // an empty list
+		}
 	}
-	return Answer{Verdict: Refused, By: Mounts, Errno: errno, At: p, Mount: v.mask}, true
+	return refusedByMask(errno, mask.Path, mask), true
 }
 
-// open answers for open(2). A new file needs rights at its directory, an existing one at its
-// own path.
+// behind answers for a path below a mask. Without CAP_DAC_OVERRIDE the command can't search the
+// directory. With it, it finds nothing there.
+func (w *World) behind(a *Act, p string, mask *mounts.Mount) (_ Answer, hidden bool) {
+	if !w.Override {
+		return refusedByMask("EACCES", p, mask), true
+	}
+	if above(p) != mask.Path {
+		return refusedByMask("ENOENT", p, mask), true
+	}
+	if a.To != "" && (a.Op != Link || p == a.To) {
+		return Answer{}, false
+	}
+	if a.Op == Make || a.Op == Remove || a.Flags&Creat != 0 {
+		return refusedByMask("EROFS", p, mask), true
+	}
+	return refusedByMask("ENOENT", p, mask), true
+}
+
+func refusedByMask(errno, at string, mask *mounts.Mount) Answer {
+	ans := refused(Mounts, errno, at)
+	ans.Mount = mask
+	return ans
+}
+
+// open answers for open(2). A new file needs rights at its directory and at its own path.
 func (w *World) open(a *Act) Answer {
-	need := opens(a)
-	regular := a.Mode.IsRegular()
-	switch {
-	case a.Missing && a.Flags&Creat != 0:
-		if ans := w.change(above(a.Path), landlock.FSMakeReg); ans.Verdict == Refused {
+	if a.Missing && a.Flags&Creat != 0 {
+		ans := w.change(above(a.Path), landlock.FSMakeReg)
+		if ans.Verdict == Refused {
 			return ans
 		}
-	case a.Mode.IsDir() && a.Flags&Write != 0: // it would be EISDIR: the question means changing what is in it
-		return w.change(a.Path, landlock.FSMakeReg|landlock.FSRemoveFile)
-	case a.Flags&(Trunc|Write) == Trunc && w.filterTruncates():
-		return refused(Seccomp, "EACCES", a.Path)
-	case regular && a.Flags&Trunc != 0:
-		return w.change(a.Path, need|landlock.FSTruncate)
-	case regular && a.Flags&Write != 0:
-		return w.change(a.Path, need)
+		return w.need(a.Path, opens(a))
 	}
-	return w.need(a.Path, need)
+	if a.Mode.IsDir() && a.Flags&Write != 0 { // EISDIR: the question is about changing what is in it
+		return w.change(a.Path, landlock.FSMakeReg|landlock.FSRemoveFile)
+	}
+	onlyTruncates := a.Flags&(Trunc|Write) == Trunc
+	if onlyTruncates && w.filterTruncates() {
+		return refused(Seccomp, "EACCES", a.Path)
+	}
+	need := opens(a)
+	if !a.Mode.IsRegular() || a.Flags&(Trunc|Write) == 0 {
+		return w.need(a.Path, need)
+	}
+	if a.Flags&Trunc != 0 {
+		need |= landlock.FSTruncate
+	}
+	return w.change(a.Path, need)
 }
 
 // filterTruncates reports whether the filter refuses to truncate, since Landlock can't before
@@ -186,10 +265,10 @@ func (w *World) filterTruncates() bool {
 
 // opens returns the rights that an access mode needs.
 func opens(a *Act) (need uint64) {
-	switch {
-	case a.Mode.IsDir() && a.Op == Open:
+	if a.Mode.IsDir() && a.Op == Open {
 		return landlock.FSReadDir
-	case a.Flags&Read != 0:
+	}
+	if a.Flags&Read != 0 {
 		need = landlock.FSReadFile
 	}
 	if a.Flags&Write != 0 {
@@ -211,16 +290,17 @@ func (w *World) need(p string, rights uint64) Answer {
 // change answers for a change at a path. A read-only mount refuses before Landlock does.
 func (w *World) change(p string, rights uint64) Answer {
 	ans := w.need(p, rights)
-	if v := w.look(p); v.readOnly {
-		return Answer{Verdict: Refused, By: Mounts, Errno: "EROFS", At: p, Missing: ans.Missing, Mount: v.why}
+	v := w.look(p)
+	if !v.readOnly {
+		return ans
 	}
-	return ans
+	return Answer{Verdict: Refused, By: Mounts, Errno: "EROFS", At: p, Missing: ans.Missing, Mount: v.why}
 }
 
 // busy answers for removing or renaming a path, which fails if something is mounted on it.
 func (w *World) busy(p string) Answer {
-	if x := w.places[p]; x != nil && x.point {
-		return Answer{Verdict: Refused, By: Mounts, Errno: "EBUSY", At: p, Mount: x.mount}
+	if e := w.entries[p]; e != nil && e.point {
+		return Answer{Verdict: Refused, By: Mounts, Errno: "EBUSY", At: p, Mount: e.mount}
 	}
 	return allowed()
 }
@@ -230,11 +310,15 @@ var making = []struct {
 	mode  fs.FileMode
 	right uint64
 }{
-	{fs.ModeDir, landlock.FSMakeDir}, {fs.ModeSymlink, landlock.FSMakeSym}, {fs.ModeNamedPipe, landlock.FSMakeFifo},
-	{fs.ModeSocket, landlock.FSMakeSock}, {fs.ModeCharDevice, landlock.FSMakeChar}, {fs.ModeDevice, landlock.FSMakeBlock},
+	{fs.ModeDir, landlock.FSMakeDir},
+	{fs.ModeSymlink, landlock.FSMakeSym},
+	{fs.ModeNamedPipe, landlock.FSMakeFifo},
+	{fs.ModeSocket, landlock.FSMakeSock},
+	{fs.ModeCharDevice, landlock.FSMakeChar},
+	{fs.ModeDevice, landlock.FSMakeBlock},
 }
 
-// makes returns the right to make a file of a type. removes returns the right to remove one.
+// makes returns the right to make a file of a type.
 func makes(mode fs.FileMode) uint64 {
 	for _, x := range making {
 		if mode&x.mode != 0 {
@@ -244,6 +328,7 @@ func makes(mode fs.FileMode) uint64 {
 	return landlock.FSMakeReg
 }
 
+// removes returns the right to remove a file of a type.
 func removes(mode fs.FileMode) uint64 {
 	if mode.IsDir() {
 		return landlock.FSRemoveDir

@@ -16,39 +16,52 @@ func (w *World) move(a *Act) Answer {
 	to := above(a.To)
 	vf := w.look(from)
 	vt := w.look(to)
-	vp := w.look(a.Path)
-	on := vf.point
-	if link {
-		on = vp.point
-	}
-	switch {
-	case link && a.ToExists && vt.mask == nil: // behind a mask it does not exist
+	if link && a.ToExists && vt.mask == nil { // behind a mask it does not exist
 		return allowed() // EEXIST
-	case vt.readOnly && (link || !a.Apart && on == vt.point):
+	}
+	point := vf.point
+	if link {
+		point = w.look(a.Path).point
+	}
+	sameMount := point == vt.point
+	if vt.readOnly && (link || !a.Apart && sameMount) {
 		return w.change(to, makes(a.Mode))
-	case a.Apart:
+	}
+	if a.Apart {
 		return allowed() // EXDEV, as without zsbx
-	case on != vt.point:
-		ans := refused(Mounts, "EXDEV", to)
-		ans.Apart = true
-		if vp.mask != nil || vp.readOnly && !link {
-			ans.At = from
-			ans.Mount = vp.why
-			ans.Missing = w.handled & removes(a.Mode) &^ vf.rights
-		} else if vt.readOnly {
-			ans.Mount = vt.why
-			ans.Missing = w.handled & makes(a.Mode) &^ vt.rights
-		}
-		return ans
-	case a.Missing:
+	}
+	if !sameMount {
+		return w.otherMount(a, from, to)
+	}
+	if a.Missing {
 		return allowed() // ENOENT
 	}
 	ans := w.refer(a, from, to, vf, vt)
-	if ans.Verdict == Allowed && !link && a.Path != a.To {
-		ans = w.busy(a.Path)
-		if ans.Verdict == Allowed {
-			ans = w.busy(a.To)
-		}
+	if ans.Verdict == Refused || link || a.Path == a.To {
+		return ans
+	}
+	ans = w.busy(a.Path)
+	if ans.Verdict == Refused {
+		return ans
+	}
+	return w.busy(a.To)
+}
+
+// otherMount answers for a move between directories that only the plan's mounts separate. It
+// says what the mount keeps from being changed.
+func (w *World) otherMount(a *Act, from, to string) Answer {
+	ans := refused(Mounts, "EXDEV", to)
+	ans.Apart = true
+	source := w.look(a.Path)
+	target := w.look(to)
+	switch {
+	case source.mask != nil || source.readOnly && a.Op != Link:
+		ans.At = from
+		ans.Mount = source.why
+		ans.Missing = w.handled & removes(a.Mode) &^ w.look(from).rights
+	case target.readOnly:
+		ans.Mount = target.why
+		ans.Missing = w.handled & makes(a.Mode) &^ target.rights
 	}
 	return ans
 }
@@ -57,42 +70,48 @@ func (w *World) move(a *Act) Answer {
 func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
 	needFrom := removes(a.Mode)
 	needTo := makes(a.Mode)
-	switch {
-	case a.Op == Link:
+	switch a.Op {
+	case Link:
 		needFrom = 0
-	case a.Op == Exchange:
+	case Exchange:
 		needFrom |= makes(a.ToMode)
-		fallthrough
-	case a.ToExists:
 		needTo |= removes(a.ToMode)
+	case Rename:
+		if a.ToExists {
+			needTo |= removes(a.ToMode)
+		}
 	}
 	for _, ans := range []Answer{w.need(from, needFrom), w.need(to, needTo)} {
 		if ans.Verdict == Refused {
 			return ans
 		}
 	}
-	ans := refused(Landlock, "EXDEV", to)
-	switch refer := w.handled & landlock.FSRefer; {
-	case from == to:
+	if from == to {
 		return allowed()
-	case refer&^vf.rights != 0:
+	}
+	ans := refused(Landlock, "EXDEV", to)
+	refer := w.handled & landlock.FSRefer
+	if refer&^vf.rights != 0 {
 		ans.At = from
 		ans.Missing = refer
-	case refer&^vt.rights != 0:
+		return ans
+	}
+	if refer&^vt.rights != 0 {
 		ans.Missing = refer
-	default:
-		ans.Gains = w.gains(a.Path, vt, a.Mode.IsDir())
-		if a.Op == Exchange {
-			ans.Gains |= w.gains(a.To, vf, a.ToMode.IsDir())
-		}
-		if ans.Gains == 0 {
-			return allowed()
-		}
+		return ans
+	}
+	ans.Gains = w.gains(a.Path, vt, a.Mode.IsDir())
+	if a.Op == Exchange {
+		ans.Gains |= w.gains(a.To, vf, a.ToMode.IsDir())
+	}
+	if ans.Gains == 0 {
+		return allowed()
 	}
 	return ans
 }
 
-// gains returns the rights at a new place that a file or directory lacks at p.
+// gains returns the rights that a file or directory lacks at p and would have in another
+// directory.
 func (w *World) gains(p string, there view, dir bool) uint64 {
 	gained := w.handled & there.rights &^ w.look(p).rights
 	if !dir {

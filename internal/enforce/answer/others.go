@@ -8,36 +8,52 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// connect answers for connect(2) to a Unix socket by path, to an abstract one of another
-// session, or to a TCP port. By path it can't distinguish the session's sockets from others.
+// connect answers for connect(2).
 func (w *World) connect(a *Act) Answer {
-	checks := w.Broker.ChecksSockets()
-	switch {
-	case a.Path != "":
-		if ans, hidden := w.hidden(a, a.Path); hidden {
-			return ans
-		}
-		if !checks {
-			return w.need(a.Path, landlock.FSResolveUnix)
-		}
-		for i := range w.Broker.Net.Unix {
-			if w.Broker.Net.Unix[i].Covers(a.Path) {
-				return allowed()
-			}
-		}
-		return refused(Broker, "EACCES", a.Path)
-	case a.Name != "" && checks:
-		return refused(Broker, "ECONNREFUSED", "")
-	case a.Name != "" && w.scoped(landlock.ScopeAbstractUnix):
-		return refused(Landlock, "EPERM", "")
-	case a.Name != "":
-		return allowed()
+	if a.Path != "" {
+		return w.connectPath(a)
+	}
+	if a.Name != "" {
+		return w.connectAbstract()
 	}
 	ans := w.port(a.Port, landlock.NetConnectTCP)
-	if ans.By != Seccomp && checks && w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, a.Port) {
+	if ans.By != Seccomp && w.Broker.ChecksSockets() && w.closedPort(a.Port) {
 		return refused(Broker, "EACCES", "")
 	}
 	return ans
+}
+
+// connectPath answers for a Unix socket by path. It can't distinguish the session's sockets
+// from others.
+func (w *World) connectPath(a *Act) Answer {
+	if ans, hidden := w.hidden(a, a.Path); hidden {
+		return ans
+	}
+	if !w.Broker.ChecksSockets() {
+		return w.need(a.Path, landlock.FSResolveUnix)
+	}
+	for i := range w.Broker.Net.Unix {
+		if w.Broker.Net.Unix[i].Covers(a.Path) {
+			return allowed()
+		}
+	}
+	return refused(Broker, "EACCES", a.Path)
+}
+
+// connectAbstract answers for an abstract Unix socket of another session.
+func (w *World) connectAbstract() Answer {
+	switch {
+	case w.Broker.ChecksSockets():
+		return refused(Broker, "ECONNREFUSED", "")
+	case w.scoped(landlock.ScopeAbstractUnix):
+		return refused(Landlock, "EPERM", "")
+	}
+	return allowed()
+}
+
+// closedPort reports whether the broker refuses to connect to a TCP port.
+func (w *World) closedPort(port uint16) bool {
+	return w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, port)
 }
 
 // port answers for a TCP port. The filter must first allow the socket.
