@@ -32,7 +32,7 @@ type Denial struct {
 	Pid       int            `json:"pid"`                // of the first process that was refused this
 	Count     int            `json:"count"`              // how often
 	Paths     int            `json:"paths"`              // how many different paths it has
-	By        string         `json:"by"`                 // landlock, mounts, seccomp, sockets, no_new_privs, seatbelt, or unknown
+	By        string         `json:"by"`                 // the mechanism, such as landlock or mounts; or unknown
 	Reason    string         `json:"reason"`             // for people
 	Origin    policy.Origin  `json:"origin,omitzero"`    // the rule that refused; zero if none did
 	Flags     string         `json:"hint,omitempty"`     // flags of zsbx run that allow it; "" for none

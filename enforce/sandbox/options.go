@@ -159,7 +159,13 @@ func (o *Options) options() (supervise.Options, error) {
 func warningOf(w supervise.Warning) Warning {
 	out := Warning{Text: w.Text, Hint: w.Hint, Gaps: gapsOf(w.Gaps)}
 	if u := w.Untold; u != nil {
-		out.Earlier = &Earlier{Session: u.Session, Kept: u.Kept, Lives: u.Lives, Changes: changesOf(u.Changes), Err: u.Err}
+		out.Earlier = &Earlier{
+			Session: u.Session,
+			Kept:    u.Kept,
+			Lives:   u.Lives,
+			Changes: changesOf(u.Changes),
+			Err:     u.Err,
+		}
 	}
 	return out
 }

@@ -17,8 +17,8 @@ import (
 func Init() { supervise.Init() }
 
 // Run runs a command under a policy and waits until it and all that it started have ended.
-// If the command was not started, the Result is empty and the error says why. It is no error
-// that the command failed; see Result.ExitCode. When ctx is done, the session is killed.
+// If the command was not started, the Result is empty and the error says why. The error is nil
+// if the command ran and failed; see Result.ExitCode. When ctx is done, the session is killed.
 func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
 	c, err := Start(ctx, p, o)
 	if err != nil {
@@ -80,7 +80,13 @@ func (c *Command) Resize(s Size) error { return c.c.Resize(s.Rows, s.Columns) }
 // *policy.Error of CodeSession.
 func (c *Command) Wait() (Result, error) {
 	r, err := c.c.Wait()
-	out := Result{Status: r.Status, Report: reportOf(&r.Report), Changes: changesOf(r.Changes), Home: r.Home, Failed: r.Failed}
+	out := Result{
+		Status:  r.Status,
+		Failed:  r.Failed,
+		Report:  reportOf(&r.Report),
+		Changes: changesOf(r.Changes),
+		Home:    r.Home,
+	}
 	if plan := c.c.Plan(); plan != nil {
 		out.Gaps = gapsOf(plan.Gaps)
 		if c.explain {
@@ -95,10 +101,16 @@ type Result struct {
 	Status  syscall.WaitStatus // how the command ended; SIGKILL if that is not known, or at the limit of output
 	Failed  bool               // the command ended by itself, and not with 0
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
-	Changes []Change           // files that other programs execute or trust, or that are denied, and that changed meanwhile
-	Home    []string           // directories, which end in "/", and files that were written into a private home, unless that is kept
 	Gaps    []Gap              // promises that were not kept, since they were accepted or are hardening
 	Denials *Denials           // what the command was refused, with Options.Explain; else nil
+
+	// Changes are files that changed meanwhile, and that other programs execute or trust or that
+	// are denied.
+	Changes []Change
+
+	// Home has the files that were written into a private home, and directories, which end in
+	// "/". It is empty if the home is kept.
+	Home []string
 }
 
 // ExitCode returns the command's exit status, or 128 plus the number of the signal that ended

@@ -79,7 +79,8 @@ func SandboxCheck(pid int, op string, filter Filter, arg string) int {
 		}
 		filter |= noReport
 	}
-	r, _, _ := syscall6(sandboxCheckAddr, uintptr(pid), uintptr(unsafe.Pointer(o)), uintptr(filter), uintptr(unsafe.Pointer(a)), 0, 0)
+	r, _, _ := syscall6(sandboxCheckAddr, uintptr(pid), uintptr(unsafe.Pointer(o)),
+		uintptr(filter), uintptr(unsafe.Pointer(a)), 0, 0)
 	runtime.KeepAlive(o)
 	runtime.KeepAlive(a)
 	switch v := int32(r); v {

@@ -56,7 +56,10 @@ func MayMakeDir(dir string, own bool) bool {
 		above = filepath.Dir(above)
 		st, err = os.Lstat(above)
 	}
-	return err == nil && st.IsDir() && (!own || OwnedBy(st, os.Geteuid())) && unix.Access(above, unix.W_OK|unix.X_OK) == nil
+	if err != nil || !st.IsDir() || own && !OwnedBy(st, os.Geteuid()) {
+		return false
+	}
+	return unix.Access(above, unix.W_OK|unix.X_OK) == nil
 }
 
 // OnlyMine refuses a link, and a file or directory that anybody but this user and root can

@@ -104,7 +104,10 @@ func Sweep(tmpdir string, recorded []string) {
 		found, _ := filepath.Glob(filepath.Join(parent, "zsbx-*"))
 		for _, dir := range found {
 			var st unix.Stat_t
-			if !isTempName(filepath.Base(dir)) || slices.Contains(recorded, dir) || unix.Lstat(dir, &st) != nil || !usersAlone(&st) {
+			if !isTempName(filepath.Base(dir)) || slices.Contains(recorded, dir) {
+				continue
+			}
+			if unix.Lstat(dir, &st) != nil || !usersAlone(&st) {
 				continue
 			}
 			if time.Since(time.Unix(st.Mtim.Unix())) < justMade {
