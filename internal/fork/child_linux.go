@@ -52,8 +52,10 @@ func forkImage(j *image) (int, error) {
 //go:norace
 func cloneKeeper(j *image, heap uintptr) int {
 	all := ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
-	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0) // with a hole in the range it does the rest and returns ENOMEM
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	// With a hole in the range it does the rest and returns ENOMEM.
+	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
 	r := rawClone(j.namespaces|unix.CLONE_SETTLS|uintptr(keeperExit), j.keeperStack, j.run, j, roleKeeper)
 	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
@@ -97,7 +99,9 @@ func exit(status uintptr) {
 //go:norace
 func (j *image) fail(stage, index uint32, errno int) bool {
 	r := &j.mem.report
-	r.stage, r.index, r.errno = stage, index, uint32(-errno)
+	r.stage = stage
+	r.index = index
+	r.errno = uint32(-errno)
 	return false
 }
 
@@ -136,7 +140,8 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 			}
 		}
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
-		for try := 0; r == -int(unix.EINTR) && try < interruptions && s.Nr != unix.SYS_CLOSE; try++ { // close(2) closes even if it returns EINTR
+		again := s.Nr != unix.SYS_CLOSE // which closes even if it returns EINTR
+		for try := 0; again && r == -int(unix.EINTR) && try < interruptions; try++ {
 			r = call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
 		}
 		if r < 0 && r > -4096 && !s.MayFail {
@@ -169,7 +174,8 @@ func runCommand(j *image) {
 	if j.prepare() {
 		call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
 		j.mem.report.begun = 1
-		r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
+		r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)),
+			uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
 		j.fail(stageExec, 0, r)
 	}
 	exit(125)

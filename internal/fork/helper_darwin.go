@@ -40,15 +40,21 @@ func sandboxMain() int {
 	}
 	if err != nil {
 		err = fmt.Errorf("preparing the sandbox: %w", err)
-	} else if err = confine(&b); err == nil {
-		say(report{})
-		var errno syscall.Errno
-		if err = syscall.Exec(os.Args[2], os.Args[3:], env); errors.As(err, &errno) {
-			say(report{Errno: errno})
-			return helperFailed
-		}
+	} else {
+		err = confine(&b)
 	}
-	say(report{Message: err.Error()})
+	if err != nil {
+		say(report{Message: err.Error()})
+		return helperFailed
+	}
+	say(report{})
+	err = syscall.Exec(os.Args[2], os.Args[3:], env)
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		say(report{Errno: errno})
+	} else {
+		say(report{Message: err.Error()})
+	}
 	return helperFailed
 }
 

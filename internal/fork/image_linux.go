@@ -67,18 +67,25 @@ func newImage(c *Command) (*image, error) {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
 		j.nofile = uintptr(min(lim.Cur, 1<<20))
 	}
-	mem, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(keeperMem{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	size := int(unsafe.Sizeof(keeperMem{}))
+	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("memory for the new processes: %w", err)
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
 	j.keeperStack = j.mem.stack.top()
-	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill, j.mem.terminal = -1, -1, -1, -1, -1
-	c.before, c.steps = c.Before, append(c.setupSteps(), c.Steps...)
+	j.mem.conn = -1
+	j.mem.held = -1
+	j.mem.stateFile = -1
+	j.mem.cgroupKill = -1
+	j.mem.terminal = -1
+	c.before = c.Before
+	c.steps = append(c.setupSteps(), c.Steps...)
 	if c.Keeper != nil {
 		j.setKeeper(c, c.Keeper)
 	}
-	j.before, j.steps = PutSlice(m, c.before), PutSlice(m, c.steps)
+	j.before = PutSlice(m, c.before)
+	j.steps = PutSlice(m, c.steps)
 	return j, m.err
 }
 
@@ -89,13 +96,15 @@ func newImage(c *Command) (*image, error) {
 func (c *Command) setupSteps() (steps []Step) {
 	m := c.Memory()
 	if c.Dir != "" {
-		steps = append(steps, Step{Name: "chdir to " + c.Dir, Nr: unix.SYS_CHDIR, Args: [6]uintptr{uintptr(unsafe.Pointer(m.Text(c.Dir)))}})
+		dir := uintptr(unsafe.Pointer(m.Text(c.Dir)))
+		steps = append(steps, Step{Name: "chdir to " + c.Dir, Nr: unix.SYS_CHDIR, Args: [6]uintptr{dir}})
 	}
 	moved := make(map[int]int) // where in steps
 	for i, f := range c.Files {
 		if f != nil && int(f.Fd()) < i {
 			moved[i] = len(steps)
-			steps = append(steps, Step{Name: "fcntl(F_DUPFD_CLOEXEC)", Nr: unix.SYS_FCNTL, Args: [6]uintptr{f.Fd(), unix.F_DUPFD_CLOEXEC, 10}})
+			args := [6]uintptr{f.Fd(), unix.F_DUPFD_CLOEXEC, 10}
+			steps = append(steps, Step{Name: "fcntl(F_DUPFD_CLOEXEC)", Nr: unix.SYS_FCNTL, Args: args})
 		}
 	}
 	for i, f := range c.Files {
@@ -112,7 +121,8 @@ func (c *Command) setupSteps() (steps []Step) {
 	}
 	if soft, hard, known := nofile.AtStart(); known && soft != hard {
 		limit := Put(m, unix.Rlimit{Cur: soft, Max: hard})
-		steps = append(steps, Step{Name: "prlimit(2)", Nr: unix.SYS_PRLIMIT64, MayFail: true, Args: [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(limit))}})
+		args := [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(limit))}
+		steps = append(steps, Step{Name: "prlimit(2)", Nr: unix.SYS_PRLIMIT64, MayFail: true, Args: args})
 	}
 	if c.Terminal {
 		steps = append(steps, Step{Name: "setsid(2)", Nr: unix.SYS_SETSID},
@@ -127,8 +137,10 @@ const forEver = 1 << 61
 func (j *image) setKeeper(c *Command, k *Keeper) {
 	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
 	j.domain = k.Domain
-	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0
-	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
+	j.mem.keep = k.Keep
+	j.mem.inner = c.Namespaces&unix.CLONE_NEWPID != 0
+	j.mem.limit = min(int64(c.Limit.Time), forEver)
+	j.mem.killAfter = min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
 		j.mem.stateFile = int32(k.State.Fd())
 	}
@@ -136,7 +148,9 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
 	}
 	if r := c.Restore; r != nil {
-		j.mem.terminal, j.mem.settings, j.mem.changed = int32(r.Terminal.Fd()), r.Before, r.Then
+		j.mem.terminal = int32(r.Terminal.Fd())
+		j.mem.settings = r.Before
+		j.mem.changed = r.Then
 	}
 }
 
@@ -145,9 +159,10 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 func (m *keeperMem) setupSteps() []Step {
 	m.mask = ^uint64(0)
 	mask := uintptr(unsafe.Pointer(&m.mask))
+	signalfd := [6]uintptr{^uintptr(0), mask, 8, unix.SFD_NONBLOCK | unix.SFD_CLOEXEC}
 	return []Step{
 		{Name: "rt_sigprocmask(2)", Nr: unix.SYS_RT_SIGPROCMASK, Args: [6]uintptr{unix.SIG_SETMASK, mask, 0, 8}},
-		{Name: "signalfd4(2)", Nr: unix.SYS_SIGNALFD4, Args: [6]uintptr{^uintptr(0), mask, 8, unix.SFD_NONBLOCK | unix.SFD_CLOEXEC}, Out: &m.signals},
+		{Name: "signalfd4(2)", Nr: unix.SYS_SIGNALFD4, Args: signalfd, Out: &m.signals},
 		{Name: "prctl(PR_SET_CHILD_SUBREAPER)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_CHILD_SUBREAPER, 1}},
 	}
 }

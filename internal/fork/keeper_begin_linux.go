@@ -18,7 +18,8 @@ import (
 //
 //go:norace
 func (j *image) prove() bool {
-	m, r := j.mem, 0
+	m := j.mem
+	r := 0
 	switch {
 	case m.inner:
 		m.domain = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) == 1
@@ -43,13 +44,16 @@ var queueInfo = [32]int32{2: -1}
 func (m *keeperMem) awaitGo() bool {
 	for {
 		r := m.receive(0)
-		switch {
-		case r == -int(unix.EINTR):
-		case r <= 0:
+		if r == -int(unix.EINTR) {
+			continue
+		}
+		if r <= 0 {
 			return false
-		case m.msg.kind == msgSignal:
+		}
+		switch m.msg.kind {
+		case msgSignal:
 			m.early |= 1 << (m.msg.arg - 1)
-		case m.msg.kind == msgGo:
+		case msgGo:
 			call(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&m.mask)), 8, 0, 0, 0, 0)
 			m.early |= m.mask & (1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 			return true
@@ -67,7 +71,7 @@ func spawn(j *image) int {
 	return rawClone(flags, j.mem.commandStack.top(), j.run, j, roleCommand)
 }
 
-// begin is the keeper's first act once the command runs. It leaves the terminal's session and
+// begin is what the keeper does first once the command runs. It leaves the terminal's session and
 // closes every descriptor that it does not need. Without a domain it makes itself not dumpable,
 // so that the command can't trace it.
 //
@@ -105,7 +109,9 @@ func (m *keeperMem) begin(j *image, pid int) {
 //go:norace
 func (m *keeperMem) endInTime() {
 	const itimerProf = 2
-	if call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CPU, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0) < 0 || uint64(m.ts[1]) > 1<<32 {
+	r := call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CPU, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0)
+	unlimited := uint64(m.ts[1]) > 1<<32
+	if r < 0 || unlimited {
 		return
 	}
 	after := m.ts[1] * 1e6 / 2
@@ -118,22 +124,22 @@ var (
 	rootDir    = [...]byte{'/', 0}
 )
 
-// closeOthers closes all descriptors except the keeper's own. Those keep their numbers, since
-// moving one can fail and the command already runs.
+// closeOthers closes all descriptors that the keeper does not need. The others keep their
+// numbers, since moving one can fail and the command already runs.
 //
 //go:norace
 func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
-		own := uintptr(end) // the keeper's next one
+		next := uintptr(end) // the next one that stays open
 		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill, m.terminal} {
 			if fd >= 0 && uintptr(fd) >= from {
-				own = min(own, uintptr(fd))
+				next = min(next, uintptr(fd))
 			}
 		}
-		if from < own {
-			closeRange(from, own-1, 0, nofile)
+		if from < next {
+			closeRange(from, next-1, 0, nofile)
 		}
-		from = own + 1
+		from = next + 1
 	}
 }

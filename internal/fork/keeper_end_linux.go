@@ -11,7 +11,8 @@ import (
 //go:norace
 func (m *keeperMem) beginKilling() {
 	if !m.killing {
-		m.killing, m.deadline = true, 0
+		m.killing = true
+		m.deadline = 0
 		m.setPhase(PhaseKilling)
 	}
 }
@@ -89,7 +90,8 @@ func (m *keeperMem) strike() {
 //go:norace
 func (m *keeperMem) killChildren() {
 	fd := openAt(atCWD, unsafe.Pointer(&childrenFile), 0)
-	pid, n := 0, 1
+	pid := 0
+	n := 1
 	for n > 0 {
 		n = call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
 		for i := 0; i < n && i < len(m.text); i++ {
@@ -107,8 +109,11 @@ func (m *keeperMem) killChildren() {
 }
 
 var (
-	childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
-	procDir      = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
+	childrenFile = [...]byte{
+		'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f',
+		'/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0,
+	}
+	procDir = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
 )
 
 const atCWD = -100
@@ -169,7 +174,9 @@ func (m *keeperMem) signalAll(sig uintptr) (count int) {
 //go:norace
 func (m *keeperMem) busy() bool {
 	proc := openAt(atCWD, unsafe.Pointer(&procDir), unix.O_DIRECTORY)
-	running, left, used := false, 0, 0
+	running := false
+	left := 0
+	used := 0
 	for {
 		n := call(unix.SYS_GETDENTS64, uintptr(proc), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
 		if n <= 0 {
@@ -227,7 +234,8 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 		if len(f) < 3 {
 			return false
 		}
-		c, stopped := f[0], f[0] == 'T' || f[0] == 't'
+		c := f[0]
+		stopped := f[0] == 'T' || f[0] == 't'
 		if hops == 0 && (c == 'X' || stopped && sig == uintptr(unix.SIGSTOP)) {
 			return false
 		}

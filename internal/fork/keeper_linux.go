@@ -53,7 +53,7 @@ type keeperMem struct {
 	path  [32]byte
 	stat  [512]byte
 
-	family [family]kin // each at the place that its number gives it; a later one takes that
+	family [family]kin // each at its pid modulo family; a later one replaces an earlier one
 
 	stack        stack // of the first new process
 	commandStack stack // of the command, below a keeper
@@ -139,20 +139,24 @@ func (m *keeperMem) quit() {
 //go:norace
 func (m *keeperMem) act() int64 {
 	now := m.now()
-	switch {
-	case m.killing:
+	if m.killing {
 		return m.strikeAgain(now)
-	case m.deadline == 0 || now < m.deadline:
+	}
+	if m.deadline == 0 || now < m.deadline {
 		return max(m.deadline-now, 0)
-	case m.command == 0 && now < m.patience && m.busy():
+	}
+	if m.command == 0 && now < m.patience && m.busy() {
 		m.deadline = now + anotherGrace
 		return anotherGrace
-	case m.command == 0 || m.state.TimedOut != 0: // the time for what the command left, or until Kill, is over
+	}
+	// The time for what the command left is over, or the time between SIGTERM and SIGKILL.
+	if m.command == 0 || m.state.TimedOut != 0 {
 		m.beginKilling()
 		return m.strikeAgain(now)
 	}
 	m.state.TimedOut = 1
-	if m.deadline = 0; m.killAfter > 0 {
+	m.deadline = 0
+	if m.killAfter > 0 {
 		m.deadline = now + m.killAfter
 	}
 	m.signal(uint32(unix.SIGTERM))
@@ -174,7 +178,8 @@ func (m *keeperMem) wait(rest int64) {
 	m.again = 0
 	ts := uintptr(0)
 	if rest > 0 {
-		m.ts[0], m.ts[1] = rest/1e9, rest%1e9
+		m.ts[0] = rest / 1e9
+		m.ts[1] = rest % 1e9
 		ts = uintptr(unsafe.Pointer(&m.ts))
 	}
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
@@ -203,18 +208,29 @@ func (m *keeperMem) hear() {
 		return
 	}
 	r := m.receive(unix.MSG_DONTWAIT)
-	switch {
-	case r == -int(unix.EAGAIN) || r == -int(unix.EINTR):
-	case r <= 0:
-		call(unix.SYS_CLOSE, uintptr(m.conn), 0, 0, 0, 0, 0)
-		m.conn = -1
-		m.restoreTerminal()
-		if !m.keep {
-			m.beginKilling()
-		}
-	case m.msg.kind == msgSignal:
+	if r == -int(unix.EAGAIN) || r == -int(unix.EINTR) {
+		return
+	}
+	if r <= 0 {
+		m.hungUp()
+		return
+	}
+	switch m.msg.kind {
+	case msgSignal:
 		m.signal(m.msg.arg)
-	case m.msg.kind == msgKill:
+	case msgKill:
+		m.beginKilling()
+	}
+}
+
+// hungUp does what is due when the caller is gone.
+//
+//go:norace
+func (m *keeperMem) hungUp() {
+	call(unix.SYS_CLOSE, uintptr(m.conn), 0, 0, 0, 0, 0)
+	m.conn = -1
+	m.restoreTerminal()
+	if !m.keep {
 		m.beginKilling()
 	}
 }
@@ -240,7 +256,8 @@ func (m *keeperMem) signal(sig uint32) {
 //
 //go:norace
 func (m *keeperMem) listenSignals() {
-	for call(unix.SYS_READ, m.signals, uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
+	const size = int(unsafe.Sizeof(m.info))
+	for call(unix.SYS_READ, m.signals, uintptr(unsafe.Pointer(&m.info)), uintptr(size), 0, 0, 0) == size {
 		if sig := m.info.Signo; sig == uint32(ReapSignal) || sig == uint32(unix.SIGPROF) {
 			m.beginKilling()
 		}
@@ -264,19 +281,21 @@ func (m *keeperMem) reap(j *image) {
 	for range reapsAtOnce {
 		const all = unix.WNOHANG | unix.WUNTRACED | unix.WALL
 		pid := call(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), all, 0, 0, 0)
-		switch {
-		case pid == -int(unix.ECHILD):
+		switch pid {
+		case -int(unix.ECHILD):
 			m.setPhase(PhaseEmpty)
 			m.tell(Emptied, m.state.Killed)
 			exit(0)
-		case pid == 0:
+		case -int(unix.EINTR):
+			continue
+		case 0:
 			return
-		case pid > 0:
-			m.reaped(int32(pid), status)
-		case pid != -int(unix.EINTR):
+		}
+		if pid < 0 {
 			m.again = 10e6
 			return
 		}
+		m.reaped(int32(pid), status)
 	}
 	m.again = thereIsMore
 }
@@ -298,7 +317,8 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 	if pid != m.command {
 		return
 	}
-	m.command, m.state.WaitStatus = 0, status
+	m.command = 0
+	m.state.WaitStatus = status
 	if m.killing {
 		m.tell(Exited, status|killedToo)
 		return
@@ -314,7 +334,8 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		m.beginKilling()
 	default:
 		m.deadline = m.now() + grace
-		m.patience, m.used = m.deadline+longestGrace-grace, -1
+		m.patience = m.deadline + longestGrace - grace
+		m.used = -1
 	}
 }
 
@@ -328,16 +349,19 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	if m.conn < 0 {
 		return true
 	}
-	m.msg.kind, m.msg.arg = kind, arg
+	m.msg.kind = kind
+	m.msg.arg = arg
 	for tries := 0; tries < 100; tries++ {
-		r := call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		r := call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		if r == -int(unix.EAGAIN) && kind == Exited {
 			m.owed = m.msg
 		}
 		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
 			return true
 		}
-		m.ts[0], m.ts[1] = 0, 1e6
+		m.ts[0] = 0
+		m.ts[1] = 1e6
 		call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
 	}
 	return false
@@ -362,11 +386,14 @@ func (m *keeperMem) pay() {
 //
 //go:norace
 func (m *keeperMem) setPhase(p Phase) {
-	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command
+	m.state.Magic = KeeperMagic
+	m.state.Phase = p
+	m.state.CommandPid = m.command
 	if m.inner {
 		m.state.CommandPid = 0
 	}
 	if m.stateFile >= 0 {
-		call(unix.SYS_PWRITE64, uintptr(m.stateFile), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
+		call(unix.SYS_PWRITE64, uintptr(m.stateFile),
+			uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
 	}
 }

@@ -56,12 +56,14 @@ func PutSlice[T any](m *Memory, s []T) []T {
 func (m *Memory) room(size uintptr) unsafe.Pointer {
 	size = (size + 15) &^ 15
 	if uintptr(len(m.rest)) < size {
-		piece, err := unix.Mmap(-1, 0, int(max(memoryPiece, size)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		length := int(max(memoryPiece, size))
+		piece, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			m.err = fmt.Errorf("memory for the new processes: %w", err)
 			return unsafe.Pointer(&make([]uint64, size/8)[0])
 		}
-		m.pieces, m.rest = append(m.pieces, piece), piece
+		m.pieces = append(m.pieces, piece)
+		m.rest = piece
 	}
 	p := unsafe.Pointer(&m.rest[0])
 	m.rest = m.rest[size:]

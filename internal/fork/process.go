@@ -99,7 +99,8 @@ func (p *Process) Next() (Event, error) {
 // Beside makes Next call ready once fd can be read, or with false once it never will be. That
 // saves a thread that waits for it. Linux only.
 func (p *Process) Beside(fd int, ready func(readable bool)) {
-	p.beside, p.ready = fd, ready
+	p.beside = fd
+	p.ready = ready
 }
 
 // Later makes Next call f once nothing has happened for a moment, or before it calls what Beside
@@ -155,7 +156,8 @@ func (p *Process) Close() error {
 // startClock starts the time limit. Without a keeper it also asks the command to end, and then
 // kills it. A command that has ended gets no signal.
 func (p *Process) startClock(c *Command) {
-	p.limit, p.began = c.Limit, time.Now()
+	p.limit = c.Limit
+	p.began = time.Now()
 	if p.KeeperPid != 0 || p.limit.Time <= 0 {
 		return
 	}

@@ -33,9 +33,12 @@ func (p *Process) next() (Event, error) {
 	case Stopped:
 		ev.Signal = syscall.Signal(m.arg)
 	case Exited:
-		p.exited, ev.Status, ev.Killed = true, syscall.WaitStatus(m.arg&^killedToo), int(m.arg/killedToo)
+		p.exited = true
+		ev.Status = syscall.WaitStatus(m.arg &^ killedToo)
+		ev.Killed = int(m.arg / killedToo)
 	case Emptied:
-		p.ended, ev.Killed = true, int(m.arg)
+		p.ended = true
+		ev.Killed = int(m.arg)
 	default:
 		return Event{}, fmt.Errorf("the keeper sent %d, which is not a message", m.kind)
 	}
@@ -134,7 +137,8 @@ func (p *Process) receive() (m message, err error) {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	n := 0
 	err = patiently(func() (err error) {
-		if n, err = syscall.Read(p.conn, buf); err != nil && err != syscall.EBADF {
+		n, err = syscall.Read(p.conn, buf)
+		if err != nil && err != syscall.EBADF {
 			err = syscall.EAGAIN
 		}
 		return err

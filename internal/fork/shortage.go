@@ -16,16 +16,17 @@ type Shortage struct {
 
 // shortages says what has run out for each errno (errno(3)).
 var shortages = map[syscall.Errno]Shortage{
-	syscall.EMFILE:       {"files of this process: ulimit -n", "ulimit -n 1024"},
-	syscall.ENFILE:       {"files of the whole machine: sysctl fs.file-max", "sysctl fs.file-nr"},
-	syscall.ENOMEM:       {"memory: free, ulimit -v, the control group's memory.max", "free -m"},
-	syscall.ENOBUFS:      {"memory for sockets", "free -m"},
-	syscall.EAGAIN:       {"processes, in most cases: ulimit -u, the control group's pids.max", "ulimit -u"},
-	syscall.ENOSPC:       {"room on the disk: df -h, df -i", "df -h"},
-	syscall.EDQUOT:       {"the user's disk quota: quota -s", "quota -s"},
-	syscall.ETOOMANYREFS: {"descriptors in flight (unix(7)): the user's processes, perhaps a kept session's, have sent more than ulimit -n allows", "zsbx ps"},
-	syscall.EFBIG:        {"the size that a file may have: ulimit -f", "ulimit -f unlimited"},
-	syscall.EINTR:        {"time between two signals", ""},
+	syscall.EMFILE:  {"files of this process: ulimit -n", "ulimit -n 1024"},
+	syscall.ENFILE:  {"files of the whole machine: sysctl fs.file-max", "sysctl fs.file-nr"},
+	syscall.ENOMEM:  {"memory: free, ulimit -v, the control group's memory.max", "free -m"},
+	syscall.ENOBUFS: {"memory for sockets", "free -m"},
+	syscall.EAGAIN:  {"processes, in most cases: ulimit -u, the control group's pids.max", "ulimit -u"},
+	syscall.ENOSPC:  {"room on the disk: df -h, df -i", "df -h"},
+	syscall.EDQUOT:  {"the user's disk quota: quota -s", "quota -s"},
+	syscall.ETOOMANYREFS: {"descriptors in flight (unix(7)): the user's processes, perhaps a kept session's, " +
+		"have sent more than ulimit -n allows", "zsbx ps"},
+	syscall.EFBIG: {"the size that a file may have: ulimit -f", "ulimit -f unlimited"},
+	syscall.EINTR: {"time between two signals", ""},
 }
 
 // ShortageOf returns the shortage that an error is about, or nil. It goes by the errno in err.

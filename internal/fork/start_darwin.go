@@ -14,14 +14,16 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 // start starts a command as a child of the calling process. macOS has no subreaper, so there is
 // no keeper.
 func start(c *Command) (*Process, error) {
-	switch {
-	case c.Keeper != nil:
+	if c.Keeper != nil {
 		return nil, fmt.Errorf("starting below a keeper: %w", errors.ErrUnsupported)
-	case len(c.Steps) > 0:
+	}
+	if len(c.Steps) > 0 {
 		return nil, fmt.Errorf("making system calls before the command runs: %w", errors.ErrUnsupported)
-	case c.Sandbox == nil:
+	}
+	if c.Sandbox == nil {
 		return c.startPlain(c.Path, c.Args)
-	case c.Sandbox.External:
+	}
+	if c.Sandbox.External {
 		args := append([]string{sandboxExec, "-p", c.Sandbox.Profile, c.Path}, c.Args[1:]...)
 		return c.startPlain(sandboxExec, args)
 	}

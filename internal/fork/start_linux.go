@@ -28,7 +28,8 @@ func start(c *Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = c.commit(p); err == nil {
+	err = c.commit(p)
+	if err == nil {
 		err = p.release(c)
 	}
 	if err == nil {
@@ -49,7 +50,8 @@ func (j *image) fork(c *Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
 	}
-	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
+	j.mem.conn = int32(pair[0])
+	j.peer = int32(pair[1])
 	pid, err := forkImage(j)
 	syscall.Close(pair[0])
 	if err != nil {
@@ -99,7 +101,8 @@ func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
 	switch {
 	case err == nil && m.kind == msgStarted:
-		if p.Pid = int(m.arg); c.Namespaces != 0 {
+		p.Pid = int(m.arg)
+		if c.Namespaces != 0 {
 			p.Pid = OuterPid(p.KeeperPid, p.Pid)
 		}
 		return nil
@@ -164,15 +167,20 @@ func (r *stepReport) err(c *Command) error {
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	case stageBefore:
 		s := &c.before[r.index]
-		e.Stage, e.Tag, e.Name = StageBefore, s.Tag, s.Name
+		e.Stage = StageBefore
+		e.Tag = s.Tag
+		e.Name = s.Name
 		if c.Keeper != nil && int(r.index) >= len(c.before)-len(c.Keeper.Steps) {
 			e.Stage = StageKeeper
 		}
 	case stageCommand:
 		s := &c.steps[r.index]
-		e.Stage, e.Tag, e.Name = StageCommand, s.Tag, s.Name
+		e.Stage = StageCommand
+		e.Tag = s.Tag
+		e.Name = s.Name
 	case stageExec:
-		e.Stage, e.Name = StageExec, c.Path
+		e.Stage = StageExec
+		e.Name = c.Path
 	case stageFork:
 		return fmt.Errorf("fork of the command: %w", e.Errno)
 	}
