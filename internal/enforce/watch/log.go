@@ -38,7 +38,8 @@ type Log struct {
 // NewLog returns a Log for a session whose profile has Options.Log. The command chooses its
 // program's name and the text after the operation, so neither can be trusted.
 func NewLog(session, tag string) *Log {
-	const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
+	const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?` +
+		`Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
 	return &Log{session: session, tag: tag, message: regexp.MustCompile(message + regexp.QuoteMeta(tag) + "$")}
 }
 

@@ -37,28 +37,45 @@ type form struct {
 	calls []string
 }
 
-// In place of an argument a form can have nothing, or the working directory.
+// Instead of an argument a form can have nothing, or the working directory.
 const none, cwd = 6, 7
 
 // forms has the watched calls. In calls with two paths the second comes right after the first.
 var forms = []form{
-	{answer.Open, cwd, 0, 1, 0, []string{"open"}}, {answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
+	{answer.Open, cwd, 0, 1, 0, []string{"open"}},
+	{answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
 	{answer.Open, cwd, 0, none, unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, []string{"creat"}},
-	{answer.Exec, cwd, 0, none, 0, []string{"execve"}}, {answer.Exec, 0, 1, 4, 0, []string{"execveat"}},
-	{answer.Make, cwd, 0, 1, 0, []string{"mknod"}}, {answer.Make, 0, 1, 2, 0, []string{"mknodat"}},
-	{answer.Make, cwd, 0, none, unix.S_IFDIR, []string{"mkdir"}}, {answer.Make, 0, 1, none, unix.S_IFDIR, []string{"mkdirat"}},
-	{answer.Make, cwd, 1, none, unix.S_IFLNK, []string{"symlink"}}, {answer.Make, 1, 2, none, unix.S_IFLNK, []string{"symlinkat"}},
-	{answer.Remove, cwd, 0, none, 0, []string{"unlink", "rmdir"}}, {answer.Remove, 0, 1, none, 0, []string{"unlinkat"}},
-	{answer.Rename, cwd, 0, none, 0, []string{"rename"}}, {answer.Rename, 0, 1, none, 0, []string{"renameat"}}, {answer.Rename, 0, 1, 4, 0, []string{"renameat2"}},
-	{answer.Link, cwd, 0, none, 0, []string{"link"}}, {answer.Link, 0, 1, 4, 0, []string{"linkat"}}, {answer.Truncate, cwd, 0, none, 0, []string{"truncate"}},
+	{answer.Exec, cwd, 0, none, 0, []string{"execve"}},
+	{answer.Exec, 0, 1, 4, 0, []string{"execveat"}},
+	{answer.Make, cwd, 0, 1, 0, []string{"mknod"}},
+	{answer.Make, 0, 1, 2, 0, []string{"mknodat"}},
+	{answer.Make, cwd, 0, none, unix.S_IFDIR, []string{"mkdir"}},
+	{answer.Make, 0, 1, none, unix.S_IFDIR, []string{"mkdirat"}},
+	{answer.Make, cwd, 1, none, unix.S_IFLNK, []string{"symlink"}},
+	{answer.Make, 1, 2, none, unix.S_IFLNK, []string{"symlinkat"}},
+	{answer.Remove, cwd, 0, none, 0, []string{"unlink", "rmdir"}},
+	{answer.Remove, 0, 1, none, 0, []string{"unlinkat"}},
+	{answer.Rename, cwd, 0, none, 0, []string{"rename"}},
+	{answer.Rename, 0, 1, none, 0, []string{"renameat"}},
+	{answer.Rename, 0, 1, 4, 0, []string{"renameat2"}},
+	{answer.Link, cwd, 0, none, 0, []string{"link"}},
+	{answer.Link, 0, 1, 4, 0, []string{"linkat"}},
+	{answer.Truncate, cwd, 0, none, 0, []string{"truncate"}},
 	{answer.Metadata, cwd, 0, none, 0, []string{"chmod", "chown", "utime", "utimes", "setxattr", "removexattr"}},
 	{answer.Metadata, cwd, 0, none, unix.AT_SYMLINK_NOFOLLOW, []string{"lchown", "lsetxattr", "lremovexattr"}},
-	{answer.Metadata, 0, 1, none, 0, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, 0, []string{"fchmodat2", "utimensat"}},
-	{answer.Metadata, 0, 1, 4, 0, []string{"fchownat"}}, {answer.Metadata, 0, none, none, 0, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
+	{answer.Metadata, 0, 1, none, 0, []string{"fchmodat", "futimesat"}},
+	{answer.Metadata, 0, 1, 3, 0, []string{"fchmodat2", "utimensat"}},
+	{answer.Metadata, 0, 1, 4, 0, []string{"fchownat"}},
+	{answer.Metadata, 0, none, none, 0, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
 	{answer.Ioctl, 0, none, none, 0, []string{"ioctl"}},
-	{answer.Connect, cwd, 1, 2, 0, []string{"connect"}}, {answer.Bind, cwd, 1, 2, 0, []string{"bind"}}, {answer.Bind, cwd, none, none, 0, []string{"listen"}},
-	{answer.Signal, cwd, 0, none, 0, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, none, none, 0, []string{"pidfd_send_signal"}},
-	{answer.Trace, cwd, 0, none, 0, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, cwd, 1, none, 0, []string{"ptrace"}}, {answer.Trace, 0, none, none, 0, []string{"pidfd_getfd"}},
+	{answer.Connect, cwd, 1, 2, 0, []string{"connect"}},
+	{answer.Bind, cwd, 1, 2, 0, []string{"bind"}},
+	{answer.Bind, cwd, none, none, 0, []string{"listen"}},
+	{answer.Signal, cwd, 0, none, 0, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}},
+	{answer.Signal, 0, none, none, 0, []string{"pidfd_send_signal"}},
+	{answer.Trace, cwd, 0, none, 0, []string{"process_vm_readv", "process_vm_writev"}},
+	{answer.Trace, cwd, 1, none, 0, []string{"ptrace"}},
+	{answer.Trace, 0, none, none, 0, []string{"pidfd_getfd"}},
 }
 
 // read sets the call's act. It returns false if the call certainly won't be refused. A call
@@ -97,7 +114,14 @@ func (l *look) read() bool {
 		follow = rest&unix.AT_SYMLINK_NOFOLLOW == 0
 	}
 	t, ok := l.find(f.fd, l.call.Text(l.args[f.path]), follow)
-	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/"), Reopen: t.reopen}
+	l.Act = answer.Act{
+		Op:      f.op,
+		Path:    t.path,
+		Mode:    t.mode,
+		Missing: !t.exists,
+		Inside:  strings.HasPrefix(t.path, l.proc+"/"),
+		Reopen:  t.reopen,
+	}
 	return ok && l.readFile(f, rest)
 }
 
@@ -150,7 +174,9 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	if f.op == answer.Rename && rest&unix.RENAME_EXCHANGE != 0 {
 		a.Op = answer.Exchange
 	}
-	if from, to := path.Dir(a.Path), path.Dir(a.To+"x"); from != to {
+	from := path.Dir(a.Path)
+	to := path.Dir(a.To + "x")
+	if from != to {
 		a.Apart = broker.MountOf(from) != broker.MountOf(to)
 	}
 	return ok
@@ -190,7 +216,9 @@ func (l *look) readProcess(f *form) bool {
 // about what the kernel opens beside the program: a script's interpreter, a dynamic program's
 // loader.
 func (l *look) decide() bool {
-	if a := &l.Act; a.Missing && (a.Op == answer.Open && a.Flags&answer.Creat == 0 || a.Op == answer.Exec) { // see unseen
+	a := &l.Act
+	opens := a.Op == answer.Open && a.Flags&answer.Creat == 0
+	if a.Missing && (opens || a.Op == answer.Exec) { // see unseen
 		l.refusedBy(answer.Unseen(a.Path))
 		return true
 	}
@@ -246,7 +274,8 @@ const mostLacks = 3
 // records a call that fails because a file is missing.
 func (l *look) fails() bool {
 	switch l.Act.Op {
-	case answer.Open, answer.Exec, answer.Make, answer.Remove, answer.Rename, answer.Link, answer.Truncate, answer.TempFile, answer.Connect:
+	case answer.Open, answer.TempFile, answer.Truncate, answer.Exec, answer.Connect:
+	case answer.Make, answer.Remove, answer.Rename, answer.Link:
 	default:
 		return false
 	}
@@ -273,6 +302,12 @@ func (l *look) fails() bool {
 	return true
 }
 
+// systemDirs are the directories in which programs look for what they can do without.
+var systemDirs = []string{
+	"/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/dev", "/run", "/var/lib",
+	"/nix", "/gnu",
+}
+
 // lacks reports whether a missing file is needed, or its directory to make it. What programs
 // look for in the system's directories, such as translations and libraries, they can do
 // without.
@@ -281,7 +316,7 @@ func (l *look) lacks() bool {
 	if l.Act.Flags&answer.Creat != 0 || l.Act.Op == answer.Make || l.Act.Op == answer.TempFile {
 		at = path.Dir(at)
 	}
-	for _, dir := range []string{"/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/dev", "/run", "/var/lib", "/nix", "/gnu"} {
+	for _, dir := range systemDirs {
 		if at == dir || strings.HasPrefix(at, dir+"/") {
 			return false
 		}

@@ -92,8 +92,10 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		if err != nil {
 			return t, true // such as /proc/1/root
 		}
-		if path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/") && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
-			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true // even if that path now has another file
+		descriptor := path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/")
+		if descriptor && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
+			// This is so even if that path now has another file.
+			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true
 		}
 		if !strings.HasPrefix(to, "/") {
 			to = in.path + "/" + to

@@ -39,18 +39,23 @@ func New(w *answer.World, imagine bool) *Recorder {
 func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 	l := r.look(c)
 	handsOver, errno := r.world.Filter.Decide(l.Call, c.Args())
-	switch {
-	case l.Call == "exit_group":
+	if l.Call == "exit_group" {
 		r.ended(broker.ProcessOf(l.Pid), int(l.args[0]&0xff))
 		c.Continue()
-	case l.Pid == 0 || handsOver:
+		return nil
+	}
+	if l.Pid == 0 || handsOver {
 		return l.refused
-	case errno != 0:
+	}
+	if errno != 0 {
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
-	case l.read() && l.decide(), l.fails():
+		return nil
+	}
+	mayBeRefused := l.read() && l.decide()
+	if mayBeRefused || l.fails() {
 		l.confirm()
-	default:
+	} else {
 		c.Continue()
 	}
 	return nil
@@ -69,7 +74,8 @@ func (r *Recorder) look(c *broker.Call) *look {
 		c.Notes = new(look)
 	}
 	l := c.Notes.(*look)
-	*l = look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
+	*l = look{call: c, r: r, proc: process(c.Tid())}
+	l.Refusal = Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}
 	copy(l.args[:], args[:])
 	return l
 }
@@ -106,22 +112,14 @@ func (l *look) refusedBy(got answer.Answer) {
 
 // confirm continues a call and records if the kernel refuses it. It does so before the thread
 // goes on, since the command may end after a refusal. It attaches to the thread while that
-// waits for its answer, so that the thread stops right when the call returns. A thread that is
-// not the first of its process changes its number in execve(2). What can't be watched is
-// recorded as the plan has it, unproved.
+// waits for its answer, so that the thread stops right when the call returns.
 func (l *look) confirm() {
-	const most = 8         // attempts at a call that attaching restarts, which happens before Linux 5.19
 	const restarted = 512  // ERESTARTSYS, the lowest of the errors that restart a call (linux/errno.h)
 	runtime.LockOSThread() // the thread that attached must detach
 	defer runtime.UnlockOSThread()
-	wanders := l.Act.Op == answer.Exec && l.Process != l.Pid
-	if l.r.imagine || l.call.Crowded() || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // it is traced already, not dumpable, or Yama refuses
+	if !l.attach() {
 		l.thread.tries.Store(0)
-		a := &l.Act
-		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 || l.Answer.By == answer.Mounts // else ENOENT
-		if there && l.Answer.Verdict == answer.Refused && !l.Ordinary {
-			l.r.add(l.Refusal, 0)
-		}
+		l.believe()
 		l.call.Continue()
 		return
 	}
@@ -140,9 +138,33 @@ func (l *look) confirm() {
 		if event := uint32(ws) >> 16; event == 0 { // a signal is about to be delivered
 			signal = uintptr(ws.StopSignal())
 		}
-		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(l.Pid), 0, signal, 0, 0); errno == 0 {
+		_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(l.Pid), 0, signal, 0, 0)
+		if errno == 0 {
 			return
 		}
+	}
+}
+
+// attach attaches to the thread, and reports whether that succeeded. It can't if another process
+// traces the thread, if the thread is not dumpable, or if Yama refuses. A thread that is not the
+// first of its process changes its number in execve(2).
+func (l *look) attach() bool {
+	const most = 8 // attempts at a call that attaching restarts, which happens before Linux 5.19
+	if l.r.imagine || l.call.Crowded() || l.thread.tries.Add(1) > most {
+		return false
+	}
+	changesNumber := l.Act.Op == answer.Exec && l.Process != l.Pid
+	return !changesNumber && unix.PtraceSeize(l.Pid) == nil
+}
+
+// believe records a refusal by the plan, unproved. A call on a missing file fails with ENOENT,
+// unless it makes the file or a mount hides it.
+func (l *look) believe() {
+	a := &l.Act
+	makes := a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0
+	there := !a.Missing || makes || l.Answer.By == answer.Mounts
+	if there && l.Answer.Verdict == answer.Refused && !l.Ordinary {
+		l.r.add(l.Refusal, 0)
 	}
 }
 
@@ -163,7 +185,8 @@ func returned(tid int) unix.Errno {
 	at := map[string]int{"amd64": 10, "arm64": 0}[runtime.GOARCH] // rax, x0
 	var regs [64]int64
 	v := unix.Iovec{Base: (*byte)(unsafe.Pointer(&regs)), Len: uint64(unsafe.Sizeof(regs))}
-	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), general, uintptr(unsafe.Pointer(&v)), 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), general,
+		uintptr(unsafe.Pointer(&v)), 0, 0)
 	if result := regs[at]; errno == 0 && -most <= result && result < 0 {
 		return unix.Errno(-result)
 	}
@@ -174,13 +197,15 @@ func returned(tid int) unix.Errno {
 // plan.
 func (l *look) isRefusal(errno unix.Errno) bool {
 	l.Errno = unix.ErrnoName(errno)
-	if l.Answer.By == answer.NoNewPrivs { // it starts without privileges, or fails with EPERM if it is capability-dumb: capabilities(7)
+	// A program starts without privileges, or fails with EPERM if it is capability-dumb
+	// (capabilities(7)).
+	if l.Answer.By == answer.NoNewPrivs {
 		return errno == 0 || errno == unix.EPERM
 	}
 	if l.Answer.Verdict == answer.Undecided { // a file of another process
-		own := l.Act
-		own.Inside = true
-		l.Answer = l.r.world.Decide(&own)
+		inside := l.Act
+		inside.Inside = true
+		l.Answer = l.r.world.Decide(&inside)
 		if l.Answer.Errno != l.Errno {
 			l.Act.Op = answer.Trace
 			l.Answer = answer.Answer{Verdict: answer.Refused, By: answer.Landlock, Errno: l.Errno}
