@@ -56,7 +56,7 @@ var (
 
 // among reports whether a command is one of programs, or its shell has a line with one of them.
 func among(programs, argv []string) bool {
-	return slices.ContainsFunc(append(shellWords(argv), argv[0]), func(word string) bool {
+	return slices.ContainsFunc(append(shellPrograms(argv), argv[0]), func(word string) bool {
 		return slices.Contains(programs, path.Base(word))
 	})
 }
@@ -77,20 +77,46 @@ func builds(r *policy.Resolved, argv []string) bool {
 		}
 	}
 	detected := func(p policy.Named) bool { return strings.HasPrefix(p.Origin.Source, "detected by command ") }
-	return slices.ContainsFunc(r.Presets, detected) || len(policy.PresetsOf(shellWords(argv))) > 0
+	return slices.ContainsFunc(r.Presets, detected) || len(policy.PresetsOf(shellPrograms(argv))) > 0
 }
 
 func isShell(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "fish"}, path.Base(program))
 }
 
-// shellWords returns the words of a line that a shell is given with -c, or nil.
-func shellWords(argv []string) []string {
+// lineOf returns the line that a shell is given with -c, or "".
+func lineOf(argv []string) string {
 	at := slices.IndexFunc(argv, func(arg string) bool { return arg == "-c" || arg == "-ec" || arg == "-lc" })
 	if at < 1 || at+1 >= len(argv) || !isShell(argv[0]) {
-		return nil
+		return ""
 	}
-	return strings.FieldsFunc(argv[at+1], func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>\"'", r) })
+	return argv[at+1]
+}
+
+// shellWords returns the words of such a line.
+func shellWords(argv []string) []string {
+	return strings.FieldsFunc(lineOf(argv), func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>\"'", r) })
+}
+
+// shellPrograms returns the words of such a line that stand where a program is named. A word
+// elsewhere may be a file's name.
+func shellPrograms(argv []string) (names []string) {
+	for _, part := range strings.FieldsFunc(lineOf(argv), func(r rune) bool { return strings.ContainsRune("\n;&|()`", r) }) {
+		words := strings.Fields(part)
+		at := slices.IndexFunc(words, func(word string) bool {
+			return !slices.Contains(beforeProgram, word) && !strings.Contains(word, "=") && !strings.ContainsAny(word[:1], "-0123456789<>")
+		})
+		if at >= 0 {
+			names = append(names, strings.Trim(words[at], `"'`))
+		}
+	}
+	return names
+}
+
+// beforeProgram are words after which a program is named.
+var beforeProgram = []string{
+	"if", "then", "else", "elif", "while", "until", "do", "!", "{",
+	"exec", "command", "env", "time", "nice", "nohup", "timeout", "xargs", "sudo",
 }
 
 // missingFlags returns flags without which the command probably could not work: --rw . if no flag
@@ -105,7 +131,7 @@ func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
 			flags = append(flags, "--rw", ".")
 		}
 	}
-	for _, name := range policy.PresetsOf(shellWords(argv)) {
+	for _, name := range policy.PresetsOf(shellPrograms(argv)) {
 		if !slices.ContainsFunc(r.Presets, func(p policy.Named) bool { return p.Value == name }) {
 			flags = append(flags, "--preset", name)
 		}
@@ -129,7 +155,7 @@ func leftOut(r *policy.Resolved) string {
 // closedNet returns one line about the network, if it is limited and the command needs one by its
 // name, or "".
 func closedNet(r *policy.Resolved, argv []string) string {
-	names := append([]string{path.Base(argv[0])}, shellWords(argv)...)
+	names := append([]string{path.Base(argv[0])}, shellPrograms(argv)...)
 	at := slices.IndexFunc(names, policy.UsesNetwork)
 	if at < 0 || r.Net.Mode == policy.NetOpen {
 		return ""

@@ -271,3 +271,22 @@ func TestLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestShellPrograms: a file's name is no program, whatever it is called.
+func TestShellPrograms(t *testing.T) {
+	for line, want := range map[string]string{
+		"cd x && npm test":                       "cd npm",
+		"echo x >>.git/hooks/pre-commit":         "echo",
+		"ls ~/.npm/bin/node; cat python3":        "ls cat",
+		"if ! A=1 cargo build; then exec go x":   "cargo go",
+		"timeout 5 make 2>&1 | xargs -n1 'pip3'": "make pip3",
+		"":                                       "",
+	} {
+		if got := strings.Join(shellPrograms([]string{"sh", "-c", line}), " "); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	if got := shellPrograms([]string{"make", "-c", "npm"}); got != nil {
+		t.Errorf("make is no shell: %q", got)
+	}
+}
