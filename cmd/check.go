@@ -176,7 +176,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 	x.Hint = hint.Typed(plan.Policy)
 	x.GivesUp = hint.GivesUp
 	if d.Secret != "" {
-		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
+		x.Reason += "; " + plan.Policy.HoldsSecrets(d.Secret) + ": zsbx proposes no rule"
 	}
 	if x.Allowed && q.act.Op == enforce.ActExec {
 		if part, err := supervise.CheckParts(plan, x.Path); err != nil {

@@ -113,7 +113,17 @@ func (r *Resolved) Secret(p string) string {
 	if g.public(p, false) {
 		return ""
 	}
-	return g.secret(p, false)
+	s := g.secret(p, false)
+	if s == "" {
+		return ""
+	}
+	return g.present(p, s)
+}
+
+// HoldsSecrets says that what Secret returned is a place of secrets.
+func (r *Resolved) HoldsSecrets(secret string) string {
+	g := guard{host: &r.host}
+	return g.holds(secret)
 }
 
 // Covers reports whether the rule applies to an absolute, canonical path: its own, or one

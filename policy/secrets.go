@@ -120,6 +120,30 @@ func (g *guard) secret(p string, agent bool) string {
 	return ""
 }
 
+// present returns a place of secrets in a path that is there, or else the one that was found.
+func (g *guard) present(p, found string) string {
+	if Within(p, found) {
+		return found
+	}
+	for _, s := range g.secrets {
+		for _, name := range s.names {
+			at := s.base + "/" + name
+			if Within(at, p) && g.host.Look(at).Presence == Present {
+				return at
+			}
+		}
+	}
+	return found
+}
+
+// holds says that a place is one of secrets. That it has some is not said of one that is missing.
+func (g *guard) holds(secret string) string {
+	if g.host.Look(secret).Presence == Absent {
+		return secret + " is a place for secrets"
+	}
+	return secret + " holds secrets"
+}
+
 // denySecrets denies the files with tokens in what presets or the baseline opened, unless
 // a user opened them. They are looked for only once: these directories are executable and
 // not writable, so a command can't make such a file.
@@ -330,7 +354,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 			return err.Error()
 		}
 		if s := g.secret(p, false); s != "" && !(a == Read && g.public(p, dir)) {
-			return s + " holds secrets"
+			return g.holds(g.present(p, s))
 		}
 		for _, t := range tokens {
 			if Within(t, p) || Within(p, t) {
