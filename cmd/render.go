@@ -121,9 +121,20 @@ func (a *app) show(v any, t *table) error {
 
 func planTable(plan *enforce.Plan, files []string) *table {
 	t := &table{}
-	r := plan.Policy
-	n := &plan.Policy.Net
 	t.list("policy files, the weakest first", files)
+	t.paths(plan)
+	t.network(&plan.Policy.Net)
+	t.section("environment")
+	t.row("passed", fmt.Sprint(len(plan.Env)), strings.Join(envNames(plan), " "))
+	t.row("left out", fmt.Sprint(len(plan.Policy.EnvDrop)), strings.Join(plan.Policy.EnvDrop, " "))
+	t.limits(plan.Policy)
+	t.enforced(plan)
+	return t
+}
+
+// paths adds the paths that are allowed, denied, hidden and protected, and the rules for others.
+func (t *table) paths(plan *enforce.Plan) {
+	r := plan.Policy
 	t.section("allowed paths")
 	for _, p := range r.Paths {
 		from := p.Rule.Origin.String()
@@ -146,6 +157,10 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	for _, s := range r.Skipped {
 		t.row(s.Rule.Access.String(), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
 	}
+}
+
+// network adds how far the network is open.
+func (t *table) network(n *policy.ResolvedNet) {
 	t.section("network")
 	means := map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}
 	t.row(string(n.Mode), means[n.Mode], n.From.String())
@@ -158,9 +173,10 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	for _, p := range n.Unix {
 		t.row("connect", p.Path, p.Rule.Origin.String())
 	}
-	t.section("environment")
-	t.row("passed", fmt.Sprint(len(plan.Env)), strings.Join(envNames(plan), " "))
-	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
+}
+
+// limits adds the limits and the lists of the guard.
+func (t *table) limits(r *policy.Resolved) {
 	t.section("limits")
 	for _, l := range r.Limits.All() {
 		switch l.Name {
@@ -174,8 +190,6 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	for _, g := range r.Guard.Lists {
 		t.row("guard", g.Value, g.Origin.String())
 	}
-	t.enforced(plan)
-	return t
 }
 
 // enforced adds what enforces the policy, and what is not enforced.

@@ -43,32 +43,11 @@ func (o *checkFlags) trustProject(a *app) error {
 			found = true
 		}
 		trusted := p.Trusted()
-		what := "trusted; it asks for"
-		switch {
-		case len(p.Asks) == 0:
-			what = "only takes away, which needs no trust"
-		case !trusted:
-			what = "not trusted; it asks for"
+		if len(p.Asks) > 0 && !trusted {
 			hints = append(hints, o.trustCommand()+"="+p.SHA256())
 		}
-		t.line("%s: %s", terminal.Printable(p.File), what)
-		var asks []any
-		for _, w := range p.Asks {
-			asks = append(asks, map[string]any{
-				"key":    w.Key,
-				"value":  w.Value,
-				"line":   w.Origin.Line,
-				"column": w.Origin.Column,
-			})
-			t.row(fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column), w.Key, w.Value)
-		}
-		t.row("sha256", p.SHA256())
-		reports = append(reports, map[string]any{
-			"path":    p.File,
-			"sha256":  p.SHA256(),
-			"trusted": trusted,
-			"asks":    asks,
-		})
+		t.project(p, trusted)
+		reports = append(reports, projectJSON(p, trusted))
 	}
 	if !found {
 		return refusal(codeUntrusted, o.trustCommand(),
@@ -80,4 +59,38 @@ func (o *checkFlags) trustProject(a *app) error {
 		err = errors.Join(err, status(exitNo))
 	}
 	return err
+}
+
+// project adds what a project's policy asks for, and whether the user trusts it.
+func (t *table) project(p *compose.Project, trusted bool) {
+	what := "trusted; it asks for"
+	switch {
+	case len(p.Asks) == 0:
+		what = "only takes away, which needs no trust"
+	case !trusted:
+		what = "not trusted; it asks for"
+	}
+	t.line("%s: %s", terminal.Printable(p.File), what)
+	for _, w := range p.Asks {
+		t.row(fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column), w.Key, w.Value)
+	}
+	t.row("sha256", p.SHA256())
+}
+
+func projectJSON(p *compose.Project, trusted bool) map[string]any {
+	var asks []any
+	for _, w := range p.Asks {
+		asks = append(asks, map[string]any{
+			"key":    w.Key,
+			"value":  w.Value,
+			"line":   w.Origin.Line,
+			"column": w.Origin.Column,
+		})
+	}
+	return map[string]any{
+		"path":    p.File,
+		"sha256":  p.SHA256(),
+		"trusted": trusted,
+		"asks":    asks,
+	}
 }
