@@ -98,15 +98,20 @@ func shellWords(argv []string) []string {
 	return strings.FieldsFunc(lineOf(argv), func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>\"'", r) })
 }
 
+// mayBeProgram reports whether a word of a shell line can be a program's name, and is no variable,
+// flag, number or redirection.
+func mayBeProgram(word string) bool {
+	other := strings.Contains(word, "=") || strings.ContainsAny(word[:1], "-0123456789<>")
+	return !other && !slices.Contains(beforeProgram, word)
+}
+
 // shellPrograms returns the words of such a line that stand where a program is named. A word
 // elsewhere may be a file's name.
 func shellPrograms(argv []string) (names []string) {
-	for _, part := range strings.FieldsFunc(lineOf(argv), func(r rune) bool { return strings.ContainsRune("\n;&|()`", r) }) {
+	ends := func(r rune) bool { return strings.ContainsRune("\n;&|()`", r) }
+	for _, part := range strings.FieldsFunc(lineOf(argv), ends) {
 		words := strings.Fields(part)
-		at := slices.IndexFunc(words, func(word string) bool {
-			return !slices.Contains(beforeProgram, word) && !strings.Contains(word, "=") && !strings.ContainsAny(word[:1], "-0123456789<>")
-		})
-		if at >= 0 {
+		if at := slices.IndexFunc(words, mayBeProgram); at >= 0 {
 			names = append(names, strings.Trim(words[at], `"'`))
 		}
 	}

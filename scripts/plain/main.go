@@ -31,10 +31,10 @@ import (
 
 // bounds are how many findings of each kind there may be.
 var bounds = []bound{
-	{"header", 48},
-	{"parallel", 81},
-	{"switch", 22},
-	{"long", 120},
+	{"header", 17},
+	{"parallel", 35},
+	{"switch", 5},
+	{"long", 39},
 }
 
 type bound struct {
