@@ -12,7 +12,7 @@ import (
 
 // The codes of a policy.Error that package policy does not give. They are stable.
 const (
-	CodeFailed    = supervise.CodeFailed    // anything without a code of its own
+	CodeFailed    = supervise.CodeFailed    // any other error
 	CodeUsage     = supervise.CodeUsage     // options, or an option and a limit, exclude each other
 	CodePolicy    = supervise.CodePolicy    // a rule is wrong, or leads where it must not
 	CodeGap       = supervise.CodeGap       // this machine lacks the tracker that was asked for

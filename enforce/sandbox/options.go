@@ -49,13 +49,13 @@ type Options struct {
 	// to end after SIGTERM, before it is killed; 0 is DefaultKillAfter.
 	KillAfter time.Duration
 
-	// TTY runs the command on a pseudo-terminal (pty(7)) of its own, between Stdin and
+	// TTY runs the command on a new pseudo-terminal (pty(7)), between Stdin and
 	// Stdout. Size is the size of it: 0 is that of Stdin, if that is a terminal, else 24 rows
 	// of 80 columns. Command.Resize changes it.
 	TTY  bool
 	Size Size
 
-	// Controlling runs the command in a terminal session of its own, whose controlling
+	// Controlling runs the command in a new terminal session, whose controlling
 	// terminal is Stdin. Stdin has to be a terminal that is none's yet, such as the end of a
 	// pseudo-terminal that the caller has opened, and may close once Start has returned. It
 	// excludes TTY.

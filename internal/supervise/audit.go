@@ -50,7 +50,8 @@ func (l *auditor) failed(c *prepared, err error) error {
 		return nil
 	}
 	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir.Value), err)
-	if c.log = nil; l.Required.Value == "true" {
+	c.log = nil
+	if l.Required.Value == "true" {
 		return &Error{Code: CodeAudit, Err: err}
 	}
 	c.warn(Warning{Text: err.Error()})
@@ -58,11 +59,13 @@ func (l *auditor) failed(c *prepared, err error) error {
 }
 
 func (l *auditor) append(c *Command, line AuditLine) error {
-	line.Time, line.Session = time.Now(), c.s.ID()
+	line.Time = time.Now()
+	line.Session = c.s.ID()
 	keep, _ := strconv.ParseInt(l.Keep.Value, 0, 32)
 	err := appendLine(l.dir, int(keep), &line)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeSelf(&c.host, l.dir); err == nil {
+		err = makeSelf(&c.host, l.dir)
+		if err == nil {
 			err = appendLine(l.dir, int(keep), &line)
 		}
 	}
@@ -75,7 +78,14 @@ func (l *auditor) start(c *Command) error {
 	if l == nil {
 		return nil
 	}
-	b := &AuditStart{Name: c.o.Name, Dir: c.host.Dir, Policy: cmp.Or(c.o.Asked, c.policy).Hash(), UID: os.Geteuid(), TrackOnly: c.plan == nil, InPlace: c.o.InPlace}
+	b := &AuditStart{
+		Name:      c.o.Name,
+		Dir:       c.host.Dir,
+		Policy:    cmp.Or(c.o.Asked, c.policy).Hash(),
+		UID:       os.Geteuid(),
+		TrackOnly: c.plan == nil,
+		InPlace:   c.o.InPlace,
+	}
 	b.Command, b.CommandCut = redact(c.o.Args)
 	if c.plan != nil {
 		for _, layer := range c.plan.Layers() {
@@ -104,12 +114,19 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 	if l == nil || l.began.IsZero() {
 		return ended
 	}
-	e := &AuditEnd{Status: 125, DurationMS: time.Since(l.began).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
+	e := &AuditEnd{
+		Status:      125,
+		DurationMS:  time.Since(l.began).Milliseconds(),
+		TimedOut:    c.timedOut.Load(),
+		OutputBytes: c.files.Written(),
+	}
 	if limit := (*LimitError)(nil); ended != nil && !errors.As(ended, &limit) {
 		e.Error = ended.Error()
 	}
 	if r != nil {
-		e.Status, e.Killed, e.Kept = r.ExitCode(), r.Report.Killed, r.Report.Kept
+		e.Status = r.ExitCode()
+		e.Killed = r.Report.Killed
+		e.Kept = r.Report.Kept
 		if c.plan != nil {
 			e.Refusals = len(c.plan.Refusals().List)
 		}
@@ -124,7 +141,7 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 // each day of UTC. What is empty is left out. A session has no end if its command replaced
 // the supervisor, or if the supervisor was killed and no later one has told that.
 type AuditLine struct {
-	Event   string    `json:"event"` // "start": before the command is started, and again if it is planned anew; "end"
+	Event   string    `json:"event"` // "start", before the command is started or planned anew, or "end"
 	Time    time.Time `json:"time"`
 	Session string    `json:"session"`
 	*AuditStart
@@ -140,7 +157,7 @@ type AuditStart struct {
 	UID        int      `json:"uid"`
 	TrackOnly  bool     `json:"track_only,omitempty"` // no limits
 	InPlace    bool     `json:"in_place,omitempty"`   // the command replaces the supervisor
-	Layers     []string `json:"layers"`               // what enforces the policy: the command runs only when the kernel took all of it
+	Layers     []string `json:"layers"`               // what enforces the policy; else the command does not run
 	Gaps       []string `json:"gaps"`                 // accepted promises that can't be kept: "name (by whom)"
 }
 
@@ -154,7 +171,7 @@ type AuditEnd struct {
 	Refusals    int    `json:"refusals,omitempty"`     // how many refusals were recorded
 	Killed      int    `json:"ended"`                  // processes that were ended with the session
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
-	Late        bool   `json:"late,omitempty"`         // written by a later zsbx, since the session's own was killed; the duration is until then
+	Late        bool   `json:"late,omitempty"`         // written by a later zsbx, until when the duration is
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that
@@ -166,13 +183,14 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 		return err
 	}
 	day := l.Time.UTC()
-	f, err := safepath.OpenFile(filepath.Join(dir, day.Format(time.DateOnly)+".jsonl"), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	name := filepath.Join(dir, day.Format(time.DateOnly)+".jsonl")
+	f, err := safepath.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	st, err := f.Stat()
-	if err == nil && (!st.Mode().IsRegular() || !safepath.OwnedBy(st, os.Geteuid()) || st.Sys().(*syscall.Stat_t).Nlink != 1) {
+	if err == nil && !singleFile(st) {
 		err = errors.New("the day's file is not a regular file of this user with one name")
 	}
 	if err != nil {
@@ -194,6 +212,11 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	}
 	_, err = f.Write(text)
 	return err
+}
+
+// singleFile reports whether a file is a regular one of this user with one name.
+func singleFile(st fs.FileInfo) bool {
+	return st.Mode().IsRegular() && safepath.OwnedBy(st, os.Geteuid()) && st.Sys().(*syscall.Stat_t).Nlink == 1
 }
 
 // days returns the names of a log's files, in order.
@@ -221,7 +244,8 @@ type AuditSession struct {
 // lines could not be read. A day's file may have 1 GiB. Links to the directory are
 // followed, those in it are not. A directory that does not exist has no sessions.
 func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
-	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+	dir, err = filepath.EvalSymlinks(dir)
+	if err == nil {
 		err = safepath.OnlyMine(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -232,7 +256,8 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	known := map[string]*AuditSession{}
 	names, err := days(dir)
 	for _, name := range names {
-		data, e := []byte(nil), safepath.OnlyMine(filepath.Join(dir, name))
+		data := []byte(nil)
+		e := safepath.OnlyMine(filepath.Join(dir, name))
 		if e == nil {
 			data, e = files.Read(filepath.Join(dir, name), 1<<30)
 		}
@@ -240,12 +265,17 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {
 			l := &AuditLine{}
 			bad := json.Unmarshal(text, l) != nil
-			switch s := known[l.Session]; {
-			case bad, s == nil && l.AuditStart == nil, l.AuditEnd == nil && l.AuditStart == nil:
+			s := known[l.Session]
+			empty := l.AuditEnd == nil && l.AuditStart == nil
+			if bad || empty || s == nil && l.AuditStart == nil {
 				damaged++
+				continue
+			}
+			switch {
 			case s == nil:
 				s = &AuditSession{Session: l.Session, Start: l}
-				known[l.Session], all = s, append(all, s)
+				known[l.Session] = s
+				all = append(all, s)
 			case l.AuditStart != nil:
 				s.Start = l
 			case s.End == nil || !l.Late:
@@ -257,7 +287,10 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 }
 
 // tokens are the beginnings of tokens of well-known services.
-var tokens = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
+var tokens = []string{
+	"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-",
+	"AIza", "hf_",
+}
 
 // users are the options that are followed by a user and a password.
 var users = []string{"-u", "-U", "--user", "--proxy-user"}
@@ -265,13 +298,15 @@ var users = []string{"-u", "-U", "--user", "--proxy-user"}
 // redact copies the first 16 KiB of a command line without what looks like a secret: an
 // argument ends with *** where a secret begins. It can't know every secret.
 func redact(argv []string) (out []string, cut bool) {
-	left, before := 16<<10, ""
+	left := 16 << 10
+	before := ""
 	for _, arg := range argv {
 		if left <= 0 {
 			return out, true
 		}
 		if len(arg) > left {
-			arg, cut = arg[:left], true
+			arg = arg[:left]
+			cut = true
 		}
 		left -= len(arg) + 1
 		arg, before = hide(arg, before)
@@ -285,28 +320,89 @@ func redact(argv []string) (out []string, cut bool) {
 // word before the argument, and last is the argument's last word.
 func hide(arg, before string) (hidden, last string) {
 	for start := 0; start < len(arg); {
-		if i := strings.IndexAny(arg[start:], ": \t\r\n"); i >= 0 && arg[start+i] == ':' && slices.Contains(users, before) {
-			return arg[:start+i+1] + "***", "" // USER may be an address
+		if end := endOfUser(arg[start:], before); end > 0 {
+			return arg[:start+end] + "***", ""
 		}
-		word, rest := arg[start:], ""
-		if i := strings.IndexAny(word, " \t\r\n;|&()<>`\"'$\\{},/?@=:"); i >= 0 {
-			word, rest = word[:i], word[i:]
-		}
-		end, name, option := start+len(word), cmp.Or(word, before), strings.HasPrefix(word, "-")
-		switch {
-		case strings.HasPrefix(before, "-") && word != "" && !option && policy.SecretName(before),
-			len(word) >= 16 && slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(word, t) }):
+		w := firstWord(arg[start:], before)
+		if w.isSecret() {
 			return arg[:start] + "***", ""
-		case strings.HasPrefix(rest, "://"):
-			url := rest[:strings.IndexAny(rest+" ", " \t\r\n")] // a password may contain what ends a word: / ? # ,
-			if user := url[len("://"):max(strings.LastIndexByte(url, '@'), len("://"))]; strings.Contains(user, ":") || policy.HasURLPassword(arg[start:]) {
+		}
+		end := start + len(w.text)
+		if w.beginsURL() {
+			if w.isURLWithPassword() {
 				return arg[:end] + "://***", ""
 			}
-		case strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
-			rest != "" && strings.Contains("=:", rest[:1]) && (policy.SecretName(name) || strings.EqualFold(name, "pwd")):
+		} else if w.namesSecret() {
 			return arg[:end+1] + "***", ""
 		}
-		start, before = end+1, name
+		start = end + 1
+		before = w.name
 	}
 	return arg, before
+}
+
+// endOfUser returns where the password begins in "USER:PASSWORD" after an option such as -u, or
+// 0. USER may be an address.
+func endOfUser(text, before string) int {
+	if !slices.Contains(users, before) {
+		return 0
+	}
+	i := strings.IndexAny(text, ": \t\r\n")
+	if i < 0 || text[i] != ':' {
+		return 0
+	}
+	return i + 1
+}
+
+// word is a word of an argument, with what surrounds it.
+type word struct {
+	text   string
+	before string // the word before it
+	rest   string // what follows, which begins with what ends the word
+	name   string // the word, or the one before it if it is empty
+}
+
+func firstWord(text, before string) word {
+	w := word{text: text, before: before}
+	if i := strings.IndexAny(text, " \t\r\n;|&()<>`\"'$\\{},/?@=:"); i >= 0 {
+		w.text = text[:i]
+		w.rest = text[i:]
+	}
+	w.name = cmp.Or(w.text, before)
+	return w
+}
+
+// isSecret reports whether the word is a token, or follows an option such as --password.
+func (w *word) isSecret() bool {
+	option := strings.HasPrefix(w.text, "-")
+	if w.text != "" && !option && strings.HasPrefix(w.before, "-") && policy.SecretName(w.before) {
+		return true
+	}
+	begins := func(token string) bool { return strings.HasPrefix(w.text, token) }
+	return len(w.text) >= 16 && slices.ContainsFunc(tokens, begins)
+}
+
+// beginsURL reports whether the word is a URL's scheme.
+func (w *word) beginsURL() bool { return strings.HasPrefix(w.rest, "://") }
+
+// isURLWithPassword reports whether the URL has a password, which may contain what ends a word:
+// / ? # ,
+func (w *word) isURLWithPassword() bool {
+	url := w.rest[:strings.IndexAny(w.rest+" ", " \t\r\n")]
+	const from = len("://")
+	user := url[from:max(strings.LastIndexByte(url, '@'), from)]
+	return strings.Contains(user, ":") || policy.HasURLPassword(w.text+w.rest)
+}
+
+// namesSecret reports whether what follows is the value of a variable, or of a name such as
+// password.
+func (w *word) namesSecret() bool {
+	if w.rest == "" || w.rest[0] != '=' && w.rest[0] != ':' {
+		return false
+	}
+	if policy.SecretName(w.name) || strings.EqualFold(w.name, "pwd") {
+		return true
+	}
+	variable := w.name != "" && !strings.HasPrefix(w.name, "-") && w.name == strings.ToUpper(w.name)
+	return variable && w.rest[0] == '='
 }

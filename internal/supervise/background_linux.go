@@ -55,7 +55,8 @@ func Front(args []string) (Outcome, error) {
 	go followStops(p)
 	var o [2]int32
 	if binary.Read(r, binary.NativeEndian, &o) != nil {
-		return Outcome{}, &Error{Code: CodeSession, Err: fmt.Errorf("%w: the process that stays with its session is gone", ErrLost)}
+		err := fmt.Errorf("%w: the process that stays with its session is gone", ErrLost)
+		return Outcome{}, &Error{Code: CodeSession, Err: err}
 	}
 	return Outcome{int(o[0]), syscall.Signal(o[1])}, nil
 }
@@ -92,7 +93,8 @@ func Leave(o Outcome) error {
 		}
 	}
 	_ = unix.Close(none)
-	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // the front may have been killed
+	// The front may have been killed.
+	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)})
 	reset()
 	signal.Ignore(syscall.SIGHUP)
 	return err

@@ -28,7 +28,8 @@ func (c *Command) endInTime() {
 	signal.Notify(used, syscall.SIGXCPU)
 	event := sigevent{signal: int32(syscall.SIGXCPU)} // SIGEV_SIGNAL is 0
 	var timer int32
-	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_PROCESS_CPUTIME_ID, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer)))
+	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_PROCESS_CPUTIME_ID,
+		uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer)))
 	if errno != 0 {
 		return
 	}

@@ -12,10 +12,10 @@ import (
 
 // The codes of an Error that package policy does not give. They are stable.
 const (
-	CodeFailed    policy.Code = "failed"     // anything without a code of its own
+	CodeFailed    policy.Code = "failed"     // any other error
 	CodeUsage     policy.Code = "usage"      // options, or an option and a limit, exclude each other
 	CodePolicy    policy.Code = "policy"     // a rule is wrong, or leads where it must not
-	CodeGap       policy.Code = "gap"        // this machine can't keep a promise, or lacks the tracker that was asked for
+	CodeGap       policy.Code = "gap"        // this machine can't keep a promise, or lacks the tracker asked for
 	CodeNotFound  policy.Code = "not-found"  // the command was not found
 	CodeCannotRun policy.Code = "cannot-run" // the command can't be executed
 	CodeAudit     policy.Code = "audit"      // the audit log is required, and can't be written

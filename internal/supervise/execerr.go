@@ -21,10 +21,12 @@ import (
 )
 
 // CheckExec returns an error if a command would not start under a plan: it is not found,
-// or not all that execve(2) opens for it may be executed. file is where it was found. The
-// answer is the plan's for the part that it refuses or, without an error, for that file.
+// or not all that execve(2) opens for it may be executed. file is where it was found. If err is
+// nil, answer is the plan's decision for file. Otherwise it is the decision for the part that was
+// refused.
 func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.Answer, err error) {
-	if file, err = LookPath(args[0], plan.Env, plan.Policy.Dir); err == nil {
+	file, err = LookPath(args[0], plan.Env, plan.Policy.Dir)
+	if err == nil {
 		answer, err = explainExec(plan, file, 0)
 	}
 	return file, answer, err
@@ -33,7 +35,8 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 // CheckParts checks the files that execve(2) opens for a program, such as its
 // interpreter. It returns the first that the plan refuses, as an answer and an error.
 func CheckParts(plan *enforce.Plan, file string) (answer enforce.Answer, err error) {
-	if answer, err = explainExec(plan, file, 0); answer.Verdict != enforce.Refused {
+	answer, err = explainExec(plan, file, 0)
+	if answer.Verdict != enforce.Refused {
 		err = nil
 	}
 	return answer, err
@@ -105,9 +108,11 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (answer e
 			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil {
 				why = v.Reason
 			}
-			e := &Error{Code: CodeCannotRun, Hint: hint.Typed(plan.Policy), Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
-			if why != "" {
-				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, why)
+			e := cannotRun("%s: the policy does not allow executing %s", file, p)
+			if why == "" {
+				e.Hint = hint.Typed(plan.Policy)
+			} else {
+				e.Err = fmt.Errorf("%w: %s", e.Err, why)
 			}
 			return got, e
 		}
@@ -115,8 +120,8 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (answer e
 			own = got
 		}
 	}
-	if st, err := os.Stat(file); err == nil && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 && plan != nil && plan.Caps.OS == "macos" {
-		return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: macOS executes no set-user-ID or set-group-ID program in a sandbox", file)}
+	if plan != nil && plan.Caps.OS == "macos" && isSetID(file) {
+		return answer, cannotRun("%s: macOS executes no set-user-ID or set-group-ID program in a sandbox", file)
 	}
 	if errno == 0 && plan != nil && wants(file, plan.DropCapabilities) {
 		errno = syscall.EPERM
@@ -126,18 +131,30 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (answer e
 		return own, nil
 	case syscall.EPERM:
 		if _, err := unix.Getxattr(file, "security.capability", nil); err == nil && plan != nil {
-			return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: the capabilities of its file (getcap(8)) are not given here: %w", file, errno)}
+			return answer, cannotRun("%s: the capabilities of its file (getcap(8)) are not given here: %w", file, errno)
 		}
 	case syscall.ENOEXEC:
-		return answer, &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
+		return answer, cannotRun("%s: not a program for this machine: %w", file, errno)
 	}
 	return answer, notRunnable(file, errno)
+}
+
+func cannotRun(format string, args ...any) *Error {
+	return &Error{Code: CodeCannotRun, Err: fmt.Errorf(format, args...)}
+}
+
+// isSetID reports whether a program's file gives it another user's or group's rights.
+func isSetID(file string) bool {
+	st, err := os.Stat(file)
+	return err == nil && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0
 }
 
 // wants reports whether a program's file demands one of these capabilities. The kernel
 // does not execute it without.
 func wants(file string, capabilities uint64) bool {
-	const effective = 1 // struct vfs_cap_data: this flag, the lower halves of permitted and inheritable, then the upper halves
+	// struct vfs_cap_data has this flag, the lower halves of permitted and inheritable, then the
+	// upper halves.
+	const effective = 1
 	var b [24]byte
 	n, err := unix.Getxattr(file, "security.capability", b[:])
 	if err != nil || n < 12 || b[0]&effective == 0 {
@@ -228,7 +245,8 @@ func executable(file string) error {
 		return errors.New("is not a regular file")
 	}
 	const xOK = 1 // X_OK of access(2)
-	if err = syscall.Access(file, xOK); errors.Is(err, syscall.EACCES) {
+	err = syscall.Access(file, xOK)
+	if errors.Is(err, syscall.EACCES) {
 		return errNoX
 	}
 	return err

@@ -46,11 +46,16 @@ func (c *prepared) makeDirs() (made bool, err error) {
 		if why == nil {
 			why = safepath.MakeDir(p.Path, mode, from.BuiltIn())
 		}
-		if made = made || why == nil; why == nil || from.BuiltIn() {
+		if why == nil {
+			made = true
+			continue
+		}
+		if from.BuiltIn() {
 			continue
 		}
 		if strings.HasPrefix(from.Source, "--") {
-			err = errors.Join(err, &Error{Code: CodePolicy, Err: fmt.Errorf("%s: %s was not made: %w", from, p.Path, why)})
+			why = fmt.Errorf("%s: %s was not made: %w", from, p.Path, why)
+			err = errors.Join(err, &Error{Code: CodePolicy, Err: why})
 			continue
 		}
 		c.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: %v", from, p.Path, why)})
@@ -101,7 +106,7 @@ func (c *prepared) makeCacheLinks() {
 }
 
 // makeLink makes one link. If its target is missing, or not open to the command, the tool
-// makes a cache of its own.
+// makes another cache.
 func makeLink(root *os.Root, l policy.CacheEntry, open bool) {
 	old, err := root.Readlink(l.Name)
 	_, missing := os.Stat(l.To)
@@ -133,7 +138,8 @@ func makeCopy(root *os.Root, l policy.CacheEntry) {
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxCopied {
 		return
 	}
-	if old, err := root.Lstat(l.Name); err == nil && old.Mode().IsRegular() && safepath.ChangeTime(old).After(st.ModTime()) {
+	old, err := root.Lstat(l.Name)
+	if err == nil && old.Mode().IsRegular() && safepath.ChangeTime(old).After(st.ModTime()) {
 		return
 	}
 	_ = compose.Replace(root, l.Name, io.LimitReader(in, maxCopied), 0o600, false)
@@ -163,11 +169,13 @@ func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	open, dir := os.OpenFile, filepath.Dir(name)
+	open := os.OpenFile
+	dir := filepath.Dir(name)
 	descriptor, _ := filepath.Match("/proc/*/fd", dir)
 	if system := descriptor || dir == "/dev" || dir == "/dev/fd"; !system || strings.Contains(name, "/../") {
 		open = safepath.OpenFile
-		if name, err = c.pathOf(flag, name); err != nil {
+		name, err = c.pathOf(flag, name)
+		if err != nil {
 			return err
 		}
 	}
@@ -207,12 +215,14 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 // planted refuses a path through a link that a command, or another user, may have put
 // there.
 func (c *prepared) planted(p *policy.Path) error {
-	link, who := c.host.PlantedLink(p), "a command may have"
+	link := c.host.PlantedLink(p)
+	who := "a command may have"
 	if link == "" && c.resolved != nil {
 		link = c.resolved.PlantedLink(p)
 	}
 	if link == "" {
-		link, who = foreignLink(p.Links), "another user has"
+		link = foreignLink(p.Links)
+		who = "another user has"
 	}
 	if link != "" {
 		return fmt.Errorf("the link %s leads to %s, and %s put it there", link, p.Path, who)

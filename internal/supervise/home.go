@@ -32,7 +32,8 @@ func homeWrites(plan *enforce.Plan) (out []string) {
 			// A directory at the top belongs to one program; in these, one further down does.
 			parts := strings.SplitAfter(rel, "/")
 			deep := max(1, map[string]int{".cache/": 2, ".config/": 2, ".local/": 3}[parts[0]])
-			if in := d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], ""); len(out) == 0 || out[len(out)-1] != in {
+			in := d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], "")
+			if len(out) == 0 || out[len(out)-1] != in {
 				out = append(out, in)
 			}
 			return nil

@@ -67,8 +67,7 @@ func watchSession(args []string) int {
 // Background is the first argument of a program that Front started.
 const Background = "__background"
 
-// Outcome is how a program is to end: with a status, or by a signal if that is not
-// 0.
+// Outcome says how the program should end: by Signal if that is not 0, else with Status.
 type Outcome struct {
 	Status int
 	Signal syscall.Signal

@@ -74,13 +74,13 @@ type Options struct {
 	// a program that ends with the command.
 	Keep bool
 
-	// TTY runs the command on a pseudo-terminal of its own (pty(7)). Rows and Columns are its size
+	// TTY runs the command on a new pseudo-terminal (pty(7)). Rows and Columns are its size
 	// in characters; 0 means that of Stdin, if that is a terminal, else 24 and 80.
 	TTY           bool
 	Rows, Columns uint16
 
 	// Controlling makes Stdin, a terminal, the controlling terminal of the command, which gets a
-	// terminal session of its own. It excludes TTY.
+	// new terminal session. It excludes TTY.
 	Controlling bool
 
 	// Job makes this process act for the command, as a shell's job: it passes

@@ -54,7 +54,7 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 	return c.plan, err
 }
 
-// planWith makes a plan from the policy, for what is there after make.
+// planWith makes a plan from the policy, for the files that exist after make.
 func (c *prepared) planWith(make func() error) error {
 	err := c.resolve()
 	if err == nil {
@@ -74,8 +74,11 @@ func (o *Options) caps(os string) enforce.Caps {
 	var caps enforce.Caps
 	if o.Caps != nil {
 		caps = *o.Caps
-	} else if caps = enforce.Probe(); caps.OS != os {
-		return enforce.Assume(os)
+	} else {
+		caps = enforce.Probe()
+		if caps.OS != os {
+			return enforce.Assume(os)
+		}
 	}
 	if o.InPlace {
 		caps = caps.InPlace(o.Keep)
@@ -86,7 +89,8 @@ func (o *Options) caps(os string) enforce.Caps {
 // begin looks at the machine and makes the private temporary directory.
 func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	if o.Explain && (o.Keep || o.TrackOnly || o.InPlace) {
-		return nil, errors.New("what a command is refused can't be recorded when it replaces this process, is only tracked, or leaves something running")
+		return nil, errors.New("what a command is refused can't be recorded when it replaces this process, " +
+			"is only tracked, or leaves something running")
 	}
 	if err := o.checkControlling(); err != nil {
 		return nil, err
@@ -96,7 +100,8 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		c.host = *o.Host
 	} else {
 		var err error
-		if c.host, err = policy.ThisHost(); err != nil {
+		c.host, err = policy.ThisHost()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -116,8 +121,10 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		return c, nil
 	}
 	var err error
-	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR")); err != nil {
-		return nil, &Error{Code: CodeFailed, Hint: "export TMPDIR=$(mktemp -d /var/tmp/zsbx.XXXXXX)\n--shared-tmp", Err: err}
+	c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR"))
+	if err != nil {
+		const hint = "export TMPDIR=$(mktemp -d /var/tmp/zsbx.XXXXXX)\n--shared-tmp"
+		return nil, &Error{Code: CodeFailed, Hint: hint, Err: err}
 	}
 	c.host.TempDir = c.temp.Path()
 	return c, nil
@@ -129,11 +136,13 @@ func (o *Options) checkControlling() error {
 		return nil
 	}
 	if o.TTY {
-		return &Error{Code: CodeUsage, Err: errors.New("a command with a terminal from zsbx can't have another controlling terminal")}
+		err := errors.New("a command with a terminal from zsbx can't have another controlling terminal")
+		return &Error{Code: CodeUsage, Err: err}
 	}
 	f, ok := o.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return &Error{Code: CodeUsage, Err: errors.New("the command's standard input is to be its controlling terminal, but is no terminal")}
+		err := errors.New("the command's standard input is to be its controlling terminal, but is no terminal")
+		return &Error{Code: CodeUsage, Err: err}
 	}
 	return nil
 }
@@ -185,7 +194,8 @@ func (c *prepared) resolve() error {
 	if err == nil {
 		err = r.CheckLinks()
 	}
-	c.resolved, c.limits = r, c.policy.LimitsOn(c.host.OS)
+	c.resolved = r
+	c.limits = c.policy.LimitsOn(c.host.OS)
 	return errors.Join(coded(err), c.o.checkLimits(c.limits))
 }
 
@@ -196,7 +206,8 @@ func (c *prepared) resolve() error {
 func (o *Options) checkLimits(l policy.Limits) error {
 	var all []error
 	for _, limit := range l.All() {
-		flag, output := "--"+strings.ReplaceAll(limit.Name, "_", "-"), limit.Name == "max_output"
+		flag := "--" + strings.ReplaceAll(limit.Name, "_", "-")
+		output := limit.Name == "max_output"
 		for _, with := range []struct {
 			is     bool
 			option string
@@ -209,7 +220,8 @@ func (o *Options) checkLimits(l policy.Limits) error {
 			}
 			e := &Error{Code: CodeUsage, Err: fmt.Errorf("--%s and %s can't be used together", with.option, flag)}
 			if where := limit.Origin.String(); where != flag {
-				e.Hint, e.Err = flag+" 0", fmt.Errorf("%w: %s", e.Err, where)
+				e.Hint = flag + " 0"
+				e.Err = fmt.Errorf("%w: %s", e.Err, where)
 			}
 			all = append(all, e)
 		}
@@ -221,7 +233,10 @@ func (o *Options) checkLimits(l policy.Limits) error {
 func (c *prepared) replan(caps enforce.Caps) error {
 	host := c.host.Remembering()
 	opts := c.selfFiles(host, caps.MountNS)
-	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
+	opts.Accepted = c.o.AllowGaps
+	opts.Repository = c.o.Repository
+	opts.Explain = c.o.Explain
+	opts.Model = c.o.Model
 	opts.NoLimits = c.bound()
 	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)
 	if c.plan.Seatbelt != nil {
@@ -251,7 +266,8 @@ func (c *prepared) planAgain(caps enforce.Caps) error {
 	if err := c.replan(caps); err != nil {
 		return err
 	}
-	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before.Gaps, g) })
+	known := func(g enforce.Gap) bool { return slices.Contains(before.Gaps, g) }
+	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), known)
 	err := c.o.acceptGaps(c.warn, c.plan, more)
 	if err == nil {
 		c.warnOf(before)

@@ -15,17 +15,16 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// selfDir is a directory of zsbx's own.
+// selfDir is one of zsbx's directories.
 type selfDir struct {
 	path   string
 	hidden bool // it shows what other commands ran, and which projects are trusted
 	temp   bool // in a directory for temporary files
 }
 
-// selfDirs returns zsbx's own directories, both where the variables of this environment
-// put them and where they are without. The next run may not have the variables: editors,
-// snap and flatpak set them only for what they start. The same goes for HOME under su
-// and sudo.
+// selfDirs returns zsbx's directories: those that this environment's variables name, and the
+// defaults. The next run may not have the variables: editors, snap and flatpak set them only
+// for what they start. The same goes for HOME under su and sudo.
 func selfDirs(h *policy.Host) []selfDir {
 	var out []selfDir
 	add := func(d selfDir) {
@@ -72,7 +71,8 @@ func (c *prepared) selfFiles(host *policy.Host, mounts bool) (self enforce.Optio
 			continue // sessions are not looked for behind a link there
 		}
 		if d.temp && !mounts {
-			if c.host.Getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) { // in a session it is this zsbx that writes there
+			// In a session this zsbx itself writes there.
+			if c.host.Getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) {
 				self.Watch = append(self.Watch, d.path)
 			}
 			continue

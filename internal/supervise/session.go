@@ -21,13 +21,22 @@ const endTime = 30 * time.Second
 
 // beginSession makes the session that the command will run in.
 func (c *Command) beginSession() error {
-	opts := track.Options{Name: c.o.Name, Tracker: c.o.Tracker, Keep: c.o.Keep, Exec: c.o.InPlace, Temp: c.temp.Path(), Watch: watcher(), Limits: c.bounds}
+	opts := track.Options{
+		Name:    c.o.Name,
+		Tracker: c.o.Tracker,
+		Keep:    c.o.Keep,
+		Exec:    c.o.InPlace,
+		Temp:    c.temp.Path(),
+		Watch:   watcher(),
+		Limits:  c.bounds,
+	}
 	if c.plan != nil {
 		opts.Confined = c.plan.Confines()
 		opts.Scoped = c.plan.ScopesSignals()
 	}
 	var err error
-	if c.s, err = track.Begin(opts); err != nil {
+	c.s, err = track.Begin(opts)
+	if err != nil {
 		c.s = nil
 		return sessionErr(err)
 	}
@@ -58,14 +67,16 @@ func (c *Command) close() (track.Report, error) {
 		c.tellEnded(report.Killed)
 	}
 	c.tellMemory()
-	switch {
-	case err != nil:
+	if err != nil {
 		return report, sessionErr(err)
-	case report.Kept:
-		c.warn(Warning{Hint: "zsbx reap " + cmp.Or(report.Name, report.ID[:8])})
-	case len(report.Survivors) > 0:
+	}
+	if !report.Kept && len(report.Survivors) > 0 {
 		err = fmt.Errorf("processes of the command that are still there: %d", len(report.Survivors))
 		return report, &Error{Code: CodeSession, Hint: "zsbx reap " + report.ID, Err: err}
+	}
+	switch {
+	case report.Kept:
+		c.warn(Warning{Hint: "zsbx reap " + cmp.Or(report.Name, report.ID[:8])})
 	case report.NotRemoved != nil:
 		text := fmt.Sprintf("nothing of the command is left, but its session is still listed: %v", report.NotRemoved)
 		c.warn(Warning{Text: text, Hint: "zsbx reap " + report.ID})

@@ -119,7 +119,8 @@ func (c *Command) passEarly() {
 	}
 	p.mu.Lock()
 	early := p.early
-	p.early, p.started = nil, true
+	p.early = nil
+	p.started = true
 	p.mu.Unlock()
 	for _, s := range early {
 		c.forward(p, s)
@@ -134,10 +135,9 @@ func (c *Command) endPassing() {
 	}
 }
 
-// deaf makes a signal that comes now end this process, which has little left to do. In the
-// background it is left to Leave: the front passes on signals that both have received, and one
-// may come late.
-func (c *Command) deaf() {
+// stopListening restores the default action: from now on a signal ends this process. In the
+// background Leave does it, because the front may still forward one.
+func (c *Command) stopListening() {
 	switch {
 	case c.signals == nil || InBackground():
 	case c.pass == nil:

@@ -54,8 +54,8 @@ type Command struct {
 const binSh = "/bin/sh"
 
 // Run runs a command under a policy and waits until it and all that it started have
-// ended. If the command was not started, the Result is empty and the error says why. It
-// is no error that the command failed; see Result.ExitCode. When ctx is done, the
+// ended. If the command was not started, the Result is empty and the error says why. The
+// error is nil if the command ran and failed; see Result.ExitCode. When ctx is done, the
 // session is ended.
 func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
 	c, err := Start(ctx, p, o)
@@ -93,7 +93,8 @@ func (o *Options) run(p *policy.Policy) (*Command, error) {
 	if o.Job && !o.InPlace {
 		c.listen()
 	}
-	if err = c.prepare(); err == nil {
+	err = c.prepare()
+	if err == nil {
 		err = c.start()
 	}
 	if err != nil {
@@ -124,14 +125,16 @@ func (c *Command) attach(ctx context.Context) {
 // can't be done. The command has this process's standard input and output.
 func Exec(p *policy.Policy, o Options) error {
 	o.InPlace = true
-	o.Stdin, o.Stdout, o.Stderr = os.Stdin, os.Stdout, os.Stderr
+	o.Stdin = os.Stdin
+	o.Stdout = os.Stdout
+	o.Stderr = os.Stderr
 	_, err := o.run(p)
 	return err
 }
 
 // giveUp undoes what was begun for a command that was not started.
 func (c *Command) giveUp() {
-	c.deaf()
+	c.stopListening()
 	if c.s != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
@@ -147,9 +150,11 @@ func (c *Command) giveUp() {
 // start runs the command in a new session. It does without what the kernel refuses, if
 // the gaps that this leaves are accepted.
 func (c *Command) start() error {
-	env, dir := policy.Tracked(c.host.Env), c.host.Dir
+	env := policy.Tracked(c.host.Env)
+	dir := c.host.Dir
 	if c.plan != nil {
-		env, dir = c.plan.Env, c.resolved.Dir
+		env = c.plan.Env
+		dir = c.resolved.Dir
 	}
 	if len(c.o.Args) == 0 {
 		return errors.New("no command given")
@@ -174,7 +179,8 @@ func (c *Command) start() error {
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir}
 	cmd.Limit = fork.Limit{Time: time.Duration(c.limits.Timeout.Value), Kill: c.o.KillAfter}
-	if err = c.launch(cmd); err != nil {
+	err = c.launch(cmd)
+	if err != nil {
 		return c.explainStart(err, file)
 	}
 	c.begin()
@@ -206,7 +212,8 @@ const attempts = 5
 // broker's socket only once.
 func (c *Command) launch(cmd *fork.Command) error {
 	script := *cmd
-	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
+	script.Path = binSh
+	script.Args = append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	for overtaken := 0; ; {
 		if err := c.log.start(c); err != nil {
 			return err
@@ -222,7 +229,7 @@ func (c *Command) launch(cmd *fork.Command) error {
 			if err := c.planAgain(caps); err != nil {
 				return err
 			}
-		case cmd != &script && isExecError(err, syscall.ENOEXEC) && slices.Contains(execParts(cmd.Path), part{binSh, "interpreter"}):
+		case cmd != &script && isExecError(err, syscall.ENOEXEC) && isForShell(cmd.Path):
 			cmd = &script
 		default:
 			return err
@@ -249,7 +256,8 @@ func (c *Command) try(cmd fork.Command) error {
 		cmd.Env = c.plan.Env // a refusal by the kernel changes it
 		c.plan.ForSession(c.s.ID())
 		var err error
-		if c.broker, err = c.plan.Confine(&cmd); err != nil {
+		c.broker, err = c.plan.Confine(&cmd)
+		if err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}
@@ -273,27 +281,35 @@ func (c *Command) begin() {
 	c.trouble = c.relay.Begin(c.s, &c.exited)
 }
 
+// isForShell reports whether execvp(3) runs a file by the shell.
+func isForShell(file string) bool {
+	return slices.Contains(execParts(file), part{binSh, "interpreter"})
+}
+
 func isExecError(err error, errno syscall.Errno) bool {
 	se, ok := errors.AsType[*fork.StepError](err)
 	return ok && se.Stage == fork.StageExec && se.Errno == errno
 }
 
 func (c *Command) explainStart(err error, file string) error {
-	var se *fork.StepError
-	var te *track.TrackerError
-	switch {
-	case errors.As(err, &te):
+	if te, ok := errors.AsType[*track.TrackerError](err); ok {
 		return sessionErr(te)
-	case !errors.As(err, &se):
+	}
+	se, ok := errors.AsType[*fork.StepError](err)
+	if !ok {
 		return err
-	case fork.ShortageOf(err) != nil: // also if execve(2) of the command failed
-	case se.Stage == fork.StageExec:
+	}
+	short := fork.ShortageOf(err) != nil // also if execve(2) of the command failed
+	if !short && se.Stage == fork.StageExec {
 		_, e := explainExec(c.plan, file, se.Errno)
 		return e
-	case enforce.Overtaken(err):
-		return fmt.Errorf("starting %s: %w; another command may be removing or replacing what is denied or protected here: try again", file, err)
 	}
-	return fmt.Errorf("starting %s: %w", file, err)
+	err = fmt.Errorf("starting %s: %w", file, err)
+	if !short && enforce.Overtaken(err) {
+		err = fmt.Errorf("%w; another command may be removing or replacing what is denied or protected here: "+
+			"try again", err)
+	}
+	return err
 }
 
 // Session returns the id of the command's session, for zsbx ps and zsbx reap.

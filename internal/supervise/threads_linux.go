@@ -58,8 +58,8 @@ const (
 func scarce() bool {
 	for _, resource := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA} {
 		var limit unix.Rlimit
-		if unix.Getrlimit(resource, &limit) != nil || limit.Cur != unix.RLIM_INFINITY { // this process is near it already
-			return true
+		if unix.Getrlimit(resource, &limit) != nil || limit.Cur != unix.RLIM_INFINITY {
+			return true // this process is near it already
 		}
 	}
 	if roomForAll() < manyProcesses {
@@ -91,19 +91,22 @@ func roomInGroups() (processes, bytes int) {
 	if err != nil {
 		return 0, 0
 	}
-	processes, bytes = math.MaxInt, math.MaxInt
+	processes = math.MaxInt
+	bytes = math.MaxInt
 	seen := false
 	for line := range strings.Lines(string(own)) {
 		_, line, _ = strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(line, ":")
 		names := strings.Split(controllers, ",")
-		root, memory := "/sys/fs/cgroup", [2]string{"memory.max", "memory.current"}
+		root := "/sys/fs/cgroup"
+		memory := [2]string{"memory.max", "memory.current"}
 		switch {
 		case controllers == "":
 		case slices.Contains(names, "pids"): // version 1
 			root += "/" + controllers
 		case slices.Contains(names, "memory"):
-			root, memory = root+"/"+controllers, [2]string{"memory.limit_in_bytes", "memory.usage_in_bytes"}
+			root = root + "/" + controllers
+			memory = [2]string{"memory.limit_in_bytes", "memory.usage_in_bytes"}
 		default:
 			continue
 		}
@@ -145,14 +148,13 @@ func numberIn(name string, missing int) int {
 	text, err := files.ReadInto(name, make([]byte, 64))
 	word := strings.TrimSpace(string(text))
 	n, bad := strconv.Atoi(word)
-	switch {
-	case os.IsNotExist(err):
+	if os.IsNotExist(err) {
 		return missing
-	case err != nil:
-		return 0
-	case word == "max":
+	}
+	if err == nil && word == "max" {
 		return math.MaxInt
-	case bad != nil:
+	}
+	if err != nil || bad != nil {
 		return 0
 	}
 	return n

@@ -160,7 +160,8 @@ func lookInto(n *track.Note, host *policy.Host) *Untold {
 		return u
 	}
 	u.Changes, u.Err = u.in.read(n.Text, host)
-	u.Kept, u.Unsaid = u.in.Kept, u.in.Unsaid
+	u.Kept = u.in.Kept
+	u.Unsaid = u.in.Unsaid
 	return u
 }
 

@@ -20,11 +20,17 @@ import (
 
 // Result is how a command ended, and what it left.
 type Result struct {
-	Status  syscall.WaitStatus // how the command ended; SIGKILL if that is not known, or at the limit of output
-	Report  track.Report       // what was ended with it, what is left, and whether that is certain
-	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
-	Home    []string           // directories, which end in "/", and files that were written into a private home, unless that is kept
-	Failed  bool               // the command ended by itself, and not with 0
+	Status syscall.WaitStatus // how the command ended; SIGKILL if that is not known, or at the limit of output
+	Report track.Report       // what was ended with it, what is left, and whether that is certain
+	Failed bool               // the command ended by itself, and not with 0
+
+	// Changes are files that appeared or changed meanwhile, and that are denied or that other
+	// programs execute or trust.
+	Changes []enforce.Change
+
+	// Home has the files that were written into a private home, and directories, which end in
+	// "/". It is empty if the home is kept.
+	Home []string
 }
 
 // ExitCode returns the command's exit status, or 128 plus the number of the signal that
@@ -64,18 +70,20 @@ func (c *Command) Wait() (Result, error) {
 	if c.emptied {
 		c.clearUp(&r) // while the keeper ends, for which close waits
 	} else {
-		c.deaf() // it may take long
+		c.stopListening() // it may take long
 	}
 	report, closeErr := c.close()
 	c.kept = report.Kept
-	c.deaf()
+	c.stopListening()
 	c.answer(false)
 	c.files.Close()
 	c.relay.Close()
 	if !c.exited.Load() || over != nil {
 		c.status = syscall.WaitStatus(syscall.SIGKILL) // so that nobody takes it for a success
 	}
-	r.Status, r.Report, r.Failed = c.status, report, c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
+	r.Status = c.status
+	r.Report = report
+	r.Failed = c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
 	if !c.emptied {
 		c.clearUp(&r)
 	}
@@ -151,7 +159,8 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	case fork.TimedOut:
 		c.timeOver()
 	case fork.Exited:
-		c.status, c.reaped = ev.Status, ev.Killed > 0
+		c.status = ev.Status
+		c.reaped = ev.Killed > 0
 		c.exited.Store(true)
 		switch {
 		case c.o.Keep && !c.canceled.Load():
@@ -176,7 +185,8 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
 		if c.reaped {
-			c.warn(Warning{Text: "the session was ended from outside, as zsbx reap does, or at half of a limit of processor time (ulimit -t)"})
+			c.warn(Warning{Text: "something else ended the session: zsbx reap, " +
+				"or half of the CPU-time limit (ulimit -t) was used up"})
 			return
 		}
 		what := "1 process"
@@ -219,7 +229,7 @@ func (c *Command) stop() {
 	if !c.o.Job || !job.IsStopped(c.s.Pid()) || !job.HasTerminal() {
 		return
 	}
-	// A shell inside has a process group of its own, which gets the terminal back when
+	// A shell inside has its own process group, which gets the terminal back when
 	// this process does. The caller's shell may have taken the terminal by now.
 	pgrp := job.Foreground()
 	if own, err := unix.Getpgid(c.s.Pid()); err != nil || pgrp != own {

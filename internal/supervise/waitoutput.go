@@ -24,7 +24,7 @@ func (c *Command) lastOutput() error {
 	}
 	c.relay.Restore() // so that the keyboard can end the wait
 	c.endPassing()
-	defer c.deaf()
+	defer c.stopListening()
 	rush := time.Now().Add(rushTime)
 	late := c.late(rush)
 	var lost []error
@@ -86,7 +86,8 @@ func lostOutput(err error) error {
 	}
 	out := &OutputError{Err: err}
 	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		out.Err, out.Read = pe.Err, pe.Op == "read"
+		out.Err = pe.Err
+		out.Read = pe.Op == "read"
 	}
 	return out
 }

@@ -36,7 +36,8 @@ type Files struct {
 // With a limit all output is copied, and over is called once if there is more. Close must
 // be called, after an error, too.
 func (f *Files) Open(stdin io.Reader, stdout, stderr io.Writer, max int64, over func()) error {
-	f.max, f.over = max, over
+	f.max = max
+	f.over = over
 	f.left.Store(max)
 	err := f.input(stdin)
 	if err == nil {
@@ -68,7 +69,9 @@ func (f *Files) input(stdin io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("making a pipe for the input: %w", err)
 	}
-	f.Command[0], f.in, f.from = r, w, stdin
+	f.Command[0] = r
+	f.in = w
+	f.from = stdin
 	f.theirs = append(f.theirs, r)
 	return nil
 }
@@ -107,7 +110,9 @@ func (f *Files) output(fd int, to io.Writer) error {
 		p.take = f.count
 	}
 	f.Command[fd] = w
-	f.theirs, f.ours, f.Pumps = append(f.theirs, w), append(f.ours, r), append(f.Pumps, p)
+	f.theirs = append(f.theirs, w)
+	f.ours = append(f.ours, r)
+	f.Pumps = append(f.Pumps, p)
 	return nil
 }
 
@@ -223,7 +228,8 @@ func (p *Pump) run(r io.Reader) {
 			n, more = p.take(n)
 		}
 		if n > 0 {
-			if _, p.Err = p.to.Write(buf[:n]); p.Err != nil {
+			_, p.Err = p.to.Write(buf[:n])
+			if p.Err != nil {
 				return
 			}
 		}

@@ -27,7 +27,7 @@ type session interface {
 	Over() bool
 }
 
-// Relay runs the command on a pseudo-terminal of its own and copies what is
+// Relay runs the command on a new pseudo-terminal and copies what is
 // typed and what is shown between that and the caller's terminal. The command
 // has no descriptor of the caller's terminal, and the new one is the controlling
 // terminal of its new session, so that /dev/tty leads to it as well. A nil
@@ -85,7 +85,8 @@ func (r *Relay) firstSize(rows, columns uint16) error {
 	size := &pty.Winsize{Rows: 24, Cols: 80}
 	if r.terminal != nil {
 		var err error
-		if size, err = pty.GetsizeFull(r.terminal); err != nil {
+		size, err = pty.GetsizeFull(r.terminal)
+		if err != nil {
 			return fmt.Errorf("reading the size of the terminal: %w", err)
 		}
 	}
@@ -109,7 +110,8 @@ func (r *Relay) Resize(rows, columns uint16) error {
 // Attach makes the new process a session leader with the pseudo-terminal as its
 // controlling terminal.
 func (r *Relay) Attach(c *fork.Command) {
-	c.Files, c.Terminal = []*os.File{r.slave, r.slave, r.slave}, true
+	c.Files = []*os.File{r.slave, r.slave, r.slave}
+	c.Terminal = true
 	if r.terminal == nil {
 		return
 	}
@@ -139,7 +141,8 @@ func (r *Relay) Begin(s session, exited *atomic.Bool) error {
 		return nil
 	}
 	r.slave.Close()
-	r.s, r.exited = s, exited
+	r.s = s
+	r.exited = exited
 	if r.terminal != nil {
 		signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 	}
@@ -215,12 +218,14 @@ func (r *Relay) closed() bool {
 // VEOF), as a terminal does.
 func (r *Relay) typed() {
 	for {
-		// EIO: another job has the terminal, or had it.
-		if _, err := io.Copy(r.master, r.stdin); !errors.Is(err, syscall.EIO) || r.terminal == nil || !r.awaitForeground() {
+		_, err := io.Copy(r.master, r.stdin)
+		taken := errors.Is(err, syscall.EIO) // another job has the terminal, or had it
+		if !taken || r.terminal == nil || !r.awaitForeground() {
 			break
 		}
 	}
-	if t, err := unix.IoctlGetTermios(int(r.master.Fd()), terminal.GetSettings); err == nil && t.Lflag&unix.ICANON != 0 {
+	t, err := unix.IoctlGetTermios(int(r.master.Fd()), terminal.GetSettings)
+	if err == nil && t.Lflag&unix.ICANON != 0 {
 		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
 	}
 }
