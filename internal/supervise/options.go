@@ -18,9 +18,9 @@ type Options struct {
 	Args []string
 
 	// Stdin, Stdout and Stderr are the command's. An *os.File is passed on as
-	// it is, nil is /dev/null, and anything else is copied through a pipe. What
-	// is read from Stdin and not taken by the command is lost. If the policy
-	// limits the output, all of it is copied.
+	// it is, nil is /dev/null, and anything else is copied through a pipe. Input
+	// that was read for the command and that it did not read is lost. If the
+	// policy limits the output, all of it is copied.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 

@@ -116,9 +116,9 @@ func (s *Store) each(do func(p place, ids []string) error) error {
 }
 
 // listed calls do for all places that exist, with the names of their files. A place that can't be
-// used is an error, since it may have what is looked for. With own, one that is another user's, such
-// as after sudo -u, is not: this user's sessions are not there.
-func (s *Store) listed(own bool, do func(p place, names []string) error) error {
+// used is an error, since it may have what is looked for. With skipOthers, another user's place,
+// such as after sudo -u, is left out: this user's sessions are not there.
+func (s *Store) listed(skipOthers bool, do func(p place, names []string) error) error {
 	var errs []error
 	for _, p := range s.places {
 		var names []string
@@ -128,21 +128,20 @@ func (s *Store) listed(own bool, do func(p place, names []string) error) error {
 		}
 		if err == nil {
 			errs = append(errs, do(p, names))
-		} else if !s.mayLack(p, own, err) {
+		} else if !s.mayLack(p, skipOthers, err) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// mayLack reports whether a place that can't be used for that reason is passed over. For own see
-// listed.
-func (s *Store) mayLack(p place, own bool, why error) bool {
+// mayLack reports whether listed leaves out a place that can't be used for that reason.
+func (s *Store) mayLack(p place, skipOthers bool, why error) bool {
 	if errors.Is(why, fs.ErrNotExist) || errors.Is(why, unix.ENOTDIR) {
 		return true
 	}
 	anybody := p.nofollow // somebody else may have made it first, where everybody can write
-	if (own || anybody) && errors.Is(why, errOthers) {
+	if (skipOthers || anybody) && errors.Is(why, errOthers) {
 		return true
 	}
 	// A command may not read its user's store, but it has a second place.
