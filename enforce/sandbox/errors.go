@@ -79,8 +79,12 @@ func (e *OutputError) Error() string { return e.err.Error() }
 // Unwrap returns the error of writing or reading.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// errorOf returns an error with the types of this package. It may join several.
+// errorOf returns an error with the types of this package, if it has others for them. What it joins
+// is taken apart only then: an error that wraps several may have a type or a text that they lack.
 func errorOf(err error) error {
+	if !hasOtherTypes(err) {
+		return err
+	}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range all.Unwrap() {
@@ -98,6 +102,14 @@ func errorOf(err error) error {
 		return &LimitError{Limit: e.Limit, Time: e.Time, Bytes: e.Bytes, From: e.From, err: err}
 	}
 	return err
+}
+
+// hasOtherTypes reports whether an error wraps one that has another type in this package.
+func hasOtherTypes(err error) bool {
+	_, gap := errors.AsType[*enforce.GapError](err)
+	_, output := errors.AsType[*supervise.OutputError](err)
+	_, limit := errors.AsType[*supervise.LimitError](err)
+	return gap || output || limit
 }
 
 func gapsOf(all []enforce.Gap) []Gap {
