@@ -140,9 +140,10 @@ func (s *Store) Get(ref string) (Session, error) {
 
 // Reap kills all that is left of the session that ref means, and removes it from the store, with its
 // private temporary directory. It needs no new process. The report says whether it is certain that
-// nothing is left. An error means that nothing could be done about the session. If ctx is done
-// before the last process dies, the report names the survivors. Without a deadline Reap may wait
-// for ever. Two processes that reap the same session both succeed.
+// nothing is left. An error means that nothing could be done about the session or, if Report.Removed
+// is true, that the temporary directory is left. If ctx is done before the last process dies, the
+// report names the survivors. Without a deadline Reap may wait for ever. Two processes that reap the
+// same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	r, err := s.st.Reap(ctx, ref)
 	if err == nil && r.Removed {

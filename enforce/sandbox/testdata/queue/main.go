@@ -1,6 +1,6 @@
 // Command queue runs the shell commands in its arguments, one after the other. It confines
-// nothing: it only keeps track of them. If it crashes, its next run ends what was left. Only one
-// queue of a user runs at a time.
+// nothing: it only keeps track of them. If it crashes, its next run ends what was left. A user may
+// run only one queue at a time: the next one would end what the first one runs.
 package main
 
 import (
@@ -34,6 +34,7 @@ func main() {
 		})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
+			continue // if it was not started, it has no status
 		}
 		fmt.Printf("%s%d: status %d\n", prefix, i+1, result.ExitCode())
 	}
