@@ -33,7 +33,7 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	return nil
 }
 
-// warning prints a warning of package sandbox. What this machine lacks gets one short
+// warning prints a warning of package supervise. What this machine lacks gets one short
 // line, whatever the policy. A gap that a rule ran into is printed in full.
 func (a *app) warning(w supervise.Warning) {
 	var lacks, asked []enforce.Gap

@@ -210,12 +210,13 @@ func (r *reader) fail(place, format string, args ...any) {
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
 func (r *reader) tree(data []byte) ([]setting, error) {
 	t := map[string]any{}
-	read := readJSON
+	var err error
 	if r.Format == "codex" {
 		t["sandbox_mode"] = "read-only"
-		read = toml.Unmarshal
+		err = toml.Unmarshal(data, &t)
+	} else {
+		data, err = readJSON(data, &t)
 	}
-	err := read(data, &t)
 	switch {
 	case err != nil:
 	case t == nil, r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
@@ -226,13 +227,14 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 	return flatten("", t), err
 }
 
-// readJSON reads JSON with comments and commas before closing brackets.
-func readJSON(data []byte, v any) error {
-	plain, err := hujson.Standardize(data)
+// readJSON reads JSON with comments and commas before closing brackets. It returns the text without
+// these.
+func readJSON(data []byte, v any) (plain []byte, err error) {
+	plain, err = hujson.Standardize(data)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(plain, v)
+	return plain, json.Unmarshal(plain, v)
 }
 
 // flatten returns all settings below a value, sorted by their keys.

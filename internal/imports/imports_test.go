@@ -147,6 +147,7 @@ func TestBad(t *testing.T) {
 		{"srt", `{/*`, "f: as srt: "},
 		{"srt", `{"a": "\`, "f: as srt: "},
 		{"zed", `{"theme": "x"}`, "no settings of a sandbox"},
+		{"zed", `{"theme": "x"} /* "sandbox" */`, "no settings of a sandbox"},
 		{"codex", "sandbox_mode = 'wide'", `sandbox_mode: unknown value "wide"`},
 		{"codex", "[shell_environment_policy]\ninherit = 'all - the'\n'exclude no' = 'x'", ""},
 		{"codex", "= 1", "f: as codex: "},
