@@ -157,7 +157,7 @@ type AuditStart struct {
 	UID        int      `json:"uid"`
 	TrackOnly  bool     `json:"track_only,omitempty"` // no limits
 	InPlace    bool     `json:"in_place,omitempty"`   // the command replaces the supervisor
-	Layers     []string `json:"layers"`               // what enforces the policy; else the command does not run
+	Layers     []string `json:"layers"`               // what enforces the policy: all of it, or the command does not run
 	Gaps       []string `json:"gaps"`                 // accepted promises that can't be kept: "name (by whom)"
 }
 
@@ -171,7 +171,7 @@ type AuditEnd struct {
 	Refusals    int    `json:"refusals,omitempty"`     // how many refusals were recorded
 	Killed      int    `json:"ended"`                  // processes that were ended with the session
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
-	Late        bool   `json:"late,omitempty"`         // written by a later zsbx, until when the duration is
+	Late        bool   `json:"late,omitempty"`         // written by a later zsbx; the duration is until then
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that

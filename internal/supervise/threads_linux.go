@@ -54,7 +54,7 @@ const (
 	manyBytes     = 1 << 30
 )
 
-// scarce reports whether this process may soon get no thread any more, or if that is unknown.
+// scarce reports whether this process may soon get no thread any more, or whether that is unknown.
 func scarce() bool {
 	for _, resource := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA} {
 		var limit unix.Rlimit

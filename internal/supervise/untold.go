@@ -100,12 +100,12 @@ type Untold struct {
 	Kept    bool             // nothing was killed: what the command itself changed was told
 	Unsaid  bool             // nothing was killed, but what the command changed could not be said
 	Lives   bool             // the session has not ended; the rest is told when it has
-	Unread  bool             // what would say so can't be read, and never will be
+	Unread  bool             // the note can't be read, so what it says is not known
 	Changes []enforce.Change // since it was started
 	Err     error            // why the changes can't be told
 
 	in   note
-	note *track.Note // nil if it can't be read
+	note *track.Note // what Told removes; nil for nothing
 }
 
 // tellEarlier warns about commands that ran in the same directory and whose zsbx was killed.
@@ -141,7 +141,7 @@ func UntoldOf(st *track.Store, id string, tell func(*Untold)) {
 	}
 	notes, unread := st.NotesOf(id)
 	if unread != nil {
-		tell(&Untold{Session: id, Err: unread})
+		tell(&Untold{Session: id, Unread: true, Err: unread})
 	}
 	for _, n := range notes {
 		if err != nil {
