@@ -30,7 +30,7 @@
 // taken from the working directory. ".." is taken lexically. Then symbolic links are
 // followed, once: a Path has what was written, where it leads, and the links between.
 //
-// Denials outrank every rule. They may have wildcards, as glob.Glob describes, and may
+// Denials outrank every rule. They may have wildcards, as docs/policy.md describes, and may
 // name what does not exist yet.
 //
 // # What it does not do

@@ -26,7 +26,7 @@ type Verdict struct {
 // is now.
 //
 // It answers for the policy, not for the kernel: file permissions, and what package
-// enforce protects by itself, limit access further.
+// sandbox protects by itself, limit access further.
 func (r *Resolved) Allowed(name string, a Access) Verdict {
 	at, _, _ := r.Look(name)
 	v := Verdict{Path: at}

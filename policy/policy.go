@@ -154,7 +154,8 @@ type Private struct {
 func (n *Named) Is() bool { return n.Value == wordPrivate }
 
 // Guard says which command lines are refused before anything runs. It is advice:
-// early, readable errors. Package guard has the built-in lists, and checks.
+// early, readable errors. docs/guard-audit-import.md names the built-in lists. Package sandbox
+// checks.
 type Guard struct {
 	Off   bool    // flags only: what weaker policies switched on is off
 	Lists []Named // names of the lists that are on

@@ -22,7 +22,7 @@ const sourceTemp = "private temporary directory"
 // nil if and only if there is an error.
 //
 // A rule that makes /proc or /sys/fs/cgroup writable is refused, because a command could
-// escape tracking there. A rule for a directory above them is not refused; package enforce
+// escape tracking there. A rule for a directory above them is not refused; package sandbox
 // leaves them out.
 func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	if err := h.check(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/zsbx/zsbx/internal/glob"
 )
 
-// Resolved is a policy for one machine: what the user is shown, and what package enforce
+// Resolved is a policy for one machine: what the user is shown, and what package sandbox
 // turns into kernel rules.
 type Resolved struct {
 	OS      string

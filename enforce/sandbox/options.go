@@ -32,7 +32,8 @@ type Options struct {
 	Dir string
 
 	// Env is what the policy chooses the command's environment from, NAME=VALUE; nil is
-	// this process's.
+	// this process's. The policy's variables have these values, too, but "~" is this process's
+	// home directory.
 	Env []string
 
 	// PolicyFiles are files that the policy came from, absolute. The command can't change
