@@ -32,7 +32,7 @@ lint: # formatting, vet for both systems, and lines that say more than one thing
 cross: # compiles everything for every system and machine, tests included
 	./scripts/cross.sh
 
-docs: # man/, completions/, and the tables that are linked
+docs: # man/, completions/, and internal/tables/tables_gen.go
 	$(GO) generate ./internal/tables
 	$(GO) run ./scripts/gen
 
