@@ -17,15 +17,19 @@ import (
 func Init() { supervise.Init() }
 
 // Run runs a command under a policy and waits until it and all that it started have ended.
-// If the command was not started, the Result is empty and the error says why. The error is nil
-// if the command ran and failed; see Result.ExitCode. When ctx is done, the session is killed.
+// If the command was not started, the Result has only the exit status 125, and the error says
+// why. The error is nil if the command ran and failed; see Result.ExitCode. When ctx is done, the
+// session is killed.
 func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
 	c, err := Start(ctx, p, o)
 	if err != nil {
-		return Result{}, err
+		return Result{Status: notStarted}, err
 	}
 	return c.Wait()
 }
+
+// notStarted is the exit status of zsbx run for a command that was not started.
+const notStarted = syscall.WaitStatus(125 << 8)
 
 // Start starts a command under a policy. When ctx is done, what was started is killed, and
 // Wait returns.

@@ -297,3 +297,12 @@ func TestRepository(t *testing.T) {
 		t.Errorf("control: %+v, %v", r, err)
 	}
 }
+
+// TestNotStarted: a command that was not started does not look like one that succeeded.
+func TestNotStarted(t *testing.T) {
+	p := place(t)
+	r, err := sandbox.Run(context.Background(), p, sandbox.Options{Args: []string{"no-such-command"}})
+	if err == nil || r.ExitCode() != 125 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -157,7 +157,7 @@ type AuditStart struct {
 	UID        int      `json:"uid"`
 	TrackOnly  bool     `json:"track_only,omitempty"` // no limits
 	InPlace    bool     `json:"in_place,omitempty"`   // the command replaces the supervisor
-	Layers     []string `json:"layers"`               // what enforces the policy: all of it, or the command does not run
+	Layers     []string `json:"layers"`               // what enforces the policy, all of it, if the command ran
 	Gaps       []string `json:"gaps"`                 // accepted promises that can't be kept: "name (by whom)"
 }
 

@@ -185,7 +185,7 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
 		if c.reaped {
-			c.warn(Warning{Text: "something else ended the session: zsbx reap, " +
+			c.warn(Warning{Text: "something else ended the session, such as zsbx reap, " +
 				"or half of the CPU-time limit (ulimit -t) was used up"})
 			return
 		}
