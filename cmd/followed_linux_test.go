@@ -162,7 +162,8 @@ func TestFollowedForReal(t *testing.T) {
 		}
 	}
 	caps := enforce.Probe()
-	if enforce.ProbeNamespaces(&caps); !caps.MountNS || !caps.SeccompNotify {
+	enforce.ProbeNamespaces(&caps)
+	if !caps.MountNS || !caps.SeccompNotify {
 		t.Skip("no mount namespace or no supervisor can be had")
 	}
 	for _, act := range followable {
@@ -188,7 +189,8 @@ func (f *follower) fill(line string) string { return f.names.Replace(line) }
 
 // try runs a line in zsbx, up to two times: the second one finds what the first one left.
 func (f *follower) try(flags, line string) (said string, err error) {
-	if said, err = f.sh(inside("run", flags, line)); err != nil {
+	said, err = f.sh(inside("run", flags, line))
+	if err != nil {
 		said, err = f.sh(inside("run", flags, line))
 	}
 	return said, err

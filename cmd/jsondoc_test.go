@@ -84,7 +84,8 @@ func jsonKeys(v any, names map[string]bool) {
 		}
 	case map[string]any:
 		for name, x := range v {
-			if names[name] = true; name != "policy" {
+			names[name] = true
+			if name != "policy" {
 				jsonKeys(x, names)
 			}
 		}

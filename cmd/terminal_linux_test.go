@@ -213,12 +213,14 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
 		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
 		for line := range strings.SplitSeq(shows, "\r\n") { // zsbx may have printed something in between
-			if at, ok = s.after(at, line); !ok {
+			at, ok = s.after(at, line)
+			if !ok {
 				t.Fatalf("after %q: %q was not shown", turn.keys, line)
 			}
 		}
 		if thenPrompt {
-			if at, ok = s.after(at, prompt); !ok {
+			at, ok = s.after(at, prompt)
+			if !ok {
 				t.Fatalf("after %q: no prompt", turn.keys)
 			}
 		}

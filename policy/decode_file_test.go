@@ -54,7 +54,8 @@ func TestDecodeLimits(t *testing.T) {
 	if d := time.Since(start); d > testkit.Patience/4 {
 		t.Errorf("decoding took %v", d)
 	}
-	if p, err = Decode("p.toml", []byte(file(MaxRules+1))); err != nil {
+	p, err = Decode("p.toml", []byte(file(MaxRules+1)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Resolve(tableHost(nil)); err == nil || !strings.Contains(err.Error(), "10001 rules") {

@@ -195,7 +195,8 @@ func TestDetectBound(t *testing.T) {
 		asked += n
 		return read(p, n)
 	}
-	if Detect(h, []string{"true"}, true); asked > MaxListed+1+maxBelow*maxInBelow {
+	Detect(h, []string{"true"}, true)
+	if asked > MaxListed+1+maxBelow*maxInBelow {
 		t.Errorf("%d entries", asked)
 	}
 }

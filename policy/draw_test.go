@@ -79,7 +79,8 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	for i := range p.Net.Unix {
 		p.Net.Unix[i].Optional = rapid.Bool().Draw(t, "optional socket")
 	}
-	if p.Env.Mode.Value = rapid.SampledFrom([]string{"", EnvScrubbed, EnvSanitized, EnvInherit, EnvVars}).Draw(t, "mode"); p.Env.Mode.Value != "" {
+	p.Env.Mode.Value = rapid.SampledFrom([]string{"", EnvScrubbed, EnvSanitized, EnvInherit, EnvVars}).Draw(t, "mode")
+	if p.Env.Mode.Value != "" {
 		p.Env.Mode.Origin = drawOrigin(t)
 	}
 	p.Env.Allow = drawNamed(t, "env", "A", "CARGO_*", "LD_PRELOAD")

@@ -104,7 +104,8 @@ func plainWalk(h Host, p string) (string, Stat, error) {
 			}
 			continue
 		}
-		if links++; links > 40 {
+		links++
+		if links > 40 {
 			return "", Stat{}, syscall.ELOOP
 		}
 		target, err := h.Readlink(at)

@@ -180,7 +180,8 @@ func TestNothingOnPATHWritable(t *testing.T) {
 	}
 	// Control: without those on PATH the caches among them are writable.
 	h.Env = []string{"PATH=/usr/bin"}
-	if r, err = p.Resolve(h); err != nil {
+	r, err = p.Resolve(h)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []string{".cache/go-build/bin", "go/pkg/mod/golang.org/toolchain/bin"} {
@@ -264,7 +265,8 @@ func TestSparedOwn(t *testing.T) {
 func TestUnwiseHomeless(t *testing.T) {
 	for _, home := range []string{"/home/u", ""} {
 		h := tableHost(map[string]string{"/data": "dir", "/home/u/anaconda3/pip.conf": "file"})
-		if h.Home = home; home == "" {
+		h.Home = home
+		if home == "" {
 			h.Env = nil
 		}
 		r, err := rules(Read, "/data").Resolve(h)

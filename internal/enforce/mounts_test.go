@@ -22,7 +22,8 @@ func treeHost(files map[string]string) *policy.Host {
 	tree := map[string]string{"/": "", mountinfo: "1 0 8:1 / / rw - ext4 /dev/a rw\n"}
 	for name, text := range files {
 		clean := path.Clean(name)
-		if tree[clean] = text; strings.HasSuffix(name, "/") {
+		tree[clean] = text
+		if strings.HasSuffix(name, "/") {
 			tree[clean+"/"] = ""
 			delete(tree, clean)
 		}

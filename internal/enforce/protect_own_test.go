@@ -58,7 +58,8 @@ func TestOwnApart(t *testing.T) {
 	}
 	opts.Accepted, caps.MountNS = opts.Accepted[:1], true
 	want := "protect /home/u/.config/zsbx"
-	if p = NewPlan(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts); mountList(p) != want {
+	p = NewPlan(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts)
+	if mountList(p) != want {
 		t.Errorf("mounts: got %q, want %q", mountList(p), want)
 	}
 }

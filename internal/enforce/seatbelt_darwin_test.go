@@ -110,7 +110,8 @@ func tryConfined(argv []string, confine func(*fork.Command) error) (status int, 
 	defer null.Close()
 	c := &fork.Command{Path: argv[0], Args: argv, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}, Files: []*os.File{null, w, w}}
 	var p *fork.Process
-	if err = confine(c); err == nil {
+	err = confine(c)
+	if err == nil {
 		p, err = fork.Start(c)
 	}
 	w.Close()

@@ -197,7 +197,8 @@ func TestMacNetwork(t *testing.T) {
 		}
 		ready := false
 		for range 100 {
-			if ready = exec.Command("/bin/sh", "-c", reach+"8765/").Run() == nil; ready {
+			ready = exec.Command("/bin/sh", "-c", reach+"8765/").Run() == nil
+			if ready {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -30,7 +30,10 @@ func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, fun
 	var p *Process
 	if k == nil {
 		p = own(t, c)
-	} else if p, err = Start(c); err != nil {
+	} else {
+		p, err = Start(c)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return p, func() string {

@@ -45,7 +45,8 @@ func TestRetry(t *testing.T) {
 	}{{0, 1, syscall.ENOSYS}, {3, 4, syscall.ENOSYS}, {1 << 20, interruptions + 1, syscall.EINTR}} {
 		n := 0
 		got := Retry(func() syscall.Errno {
-			if n++; n <= test.interrupted {
+			n++
+			if n <= test.interrupted {
 				return syscall.EINTR
 			}
 			return syscall.ENOSYS

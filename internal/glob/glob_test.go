@@ -153,13 +153,15 @@ func nextPart(s string) (p part, rest string, err error) {
 		p.r, rest, err = char(s)
 		return p, rest, err
 	}
-	if p.negate = s[0] == '!' || s[0] == '^'; p.negate {
+	p.negate = s[0] == '!' || s[0] == '^'
+	if p.negate {
 		s = s[1:]
 	}
 	for len(p.class) == 0 || s[0] != ']' {
 		var lo, hi rune
 		lo, s, _ = char(s)
-		if hi = lo; s[0] == '-' && s[1] != ']' {
+		hi = lo
+		if s[0] == '-' && s[1] != ']' {
 			hi, s, _ = char(s[1:])
 		}
 		p.class = append(p.class, [2]rune{lo, hi})

@@ -27,7 +27,8 @@ func host(names ...string) *policy.Host {
 	all := map[string]fs.FileMode{"/": fs.ModeDir}
 	for _, n := range append(names, dir+"/", "/usr/bin/") {
 		p := path.Clean(n)
-		if all[p] = 0; strings.HasSuffix(n, "/") {
+		all[p] = 0
+		if strings.HasSuffix(n, "/") {
 			all[p] = fs.ModeDir
 		}
 		for d := path.Dir(p); d != "/"; d = path.Dir(d) {

@@ -108,7 +108,8 @@ func TestExplainSetuid(t *testing.T) {
 			t.Errorf("with: %v", e)
 		}
 	}
-	if plan.Caps.OS = "linux"; runtime.GOOS != "linux" {
+	plan.Caps.OS = "linux"
+	if runtime.GOOS != "linux" {
 		return
 	}
 	if _, e := explainExec(plan, file, 0); e != nil {

@@ -533,3 +533,24 @@ func TestOvertaken(t *testing.T) {
 	}
 	noSessions(t)
 }
+
+// TestFailedStartEndsListening: a start with Job that fails leaves no goroutine, and no signal that
+// this process does not get.
+func TestFailedStartEndsListening(t *testing.T) {
+	_, p := place(t)
+	o := shell("true")
+	o.Job = true
+	if _, err := supervise.Run(context.Background(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	before := runtime.NumGoroutine()
+	o.Name = "not a name"
+	for range 20 {
+		if _, err := supervise.Run(context.Background(), p, o); err == nil {
+			t.Fatal("control: it starts")
+		}
+	}
+	if !testkit.Within(testkit.Patience, func() bool { return runtime.NumGoroutine() <= before+2 }) {
+		t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	}
+}

@@ -134,6 +134,7 @@ func Exec(p *policy.Policy, o Options) error {
 
 // giveUp undoes what was begun for a command that was not started.
 func (c *Command) giveUp() {
+	c.endPassing()
 	c.stopListening()
 	if c.s != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)

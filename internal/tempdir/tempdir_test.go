@@ -122,7 +122,8 @@ func TestRemoveDeep(t *testing.T) {
 	err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
 	few := was
 	few.Cur = 100
-	if err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &few)); err != nil {
+	err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	if err != nil {
 		t.Fatal(err)
 	}
 	control := os.RemoveAll(made.Path())

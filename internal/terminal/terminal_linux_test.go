@@ -41,7 +41,8 @@ func TestAsk(t *testing.T) {
 		in, out := bufio.NewReader(master), ""
 		until := func(word string) {
 			for b, err := in.ReadByte(); err == nil; b, err = in.ReadByte() {
-				if out += string(rune(b)); strings.HasSuffix(out, word) {
+				out += string(rune(b))
+				if strings.HasSuffix(out, word) {
 					return
 				}
 			}

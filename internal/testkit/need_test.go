@@ -41,7 +41,8 @@ func TestRequire(t *testing.T) {
 	} {
 		t.Setenv("ZSBX_TEST_REQUIRE", tt.required)
 		r := &recorder{TB: t}
-		if tt.test(r); r.end != tt.want {
+		tt.test(r)
+		if r.end != tt.want {
 			t.Errorf("ZSBX_TEST_REQUIRE=%q: %q, want %q", tt.required, r.end, tt.want)
 		}
 	}

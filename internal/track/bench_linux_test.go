@@ -65,7 +65,8 @@ func BenchmarkRun(b *testing.B) {
 	started := func(p *fork.Process, err error) error {
 		for err == nil {
 			var ev fork.Event
-			if ev, err = p.Next(); ev.Kind == fork.Emptied {
+			ev, err = p.Next()
+			if ev.Kind == fork.Emptied {
 				return p.Close()
 			}
 		}
@@ -217,13 +218,15 @@ func BenchmarkReap(b *testing.B) {
 			var p *fork.Process
 			ready(b, func(c *fork.Command) {
 				c.Steps = append([]fork.Step{enterStep(c.Memory(), procs)}, c.Steps...)
-				if p, err = fork.Start(c); err != nil {
+				p, err = fork.Start(c)
+				if err != nil {
 					b.Fatal(err)
 				}
 			})
 			b.StartTimer()
 			for left := true; left; {
-				if left, err = g.Kill(); err != nil {
+				left, err = g.Kill()
+				if err != nil {
 					b.Fatal(err)
 				}
 			}

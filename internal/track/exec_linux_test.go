@@ -76,7 +76,8 @@ func escaped(t *testing.T) (pids []int) {
 	}
 	for pid, p := range all.Procs {
 		if one := []Proc{p}; p.Name == "sleep" {
-			if proc.Fill(one); slices.Equal(one[0].Argv, []string{"sleep", hidden}) {
+			proc.Fill(one)
+			if slices.Equal(one[0].Argv, []string{"sleep", hidden}) {
 				pids = append(pids, pid)
 			}
 		}

@@ -197,7 +197,8 @@ func TestMacTable(t *testing.T) {
 	}
 	p, err := proc.Look(os.Getpid())
 	one := []Proc{p}
-	if proc.Fill(one); err != nil || len(one[0].Argv) == 0 || p.State == "?" {
+	proc.Fill(one)
+	if err != nil || len(one[0].Argv) == 0 || p.State == "?" {
 		t.Errorf("%+v, %v", one, err)
 	}
 	if m, err := proc.Here(); err != nil || m.Host == "" || len(m.Boot) != 36 {

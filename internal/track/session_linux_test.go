@@ -72,7 +72,8 @@ func TestGrace(t *testing.T) {
 				if took := time.Since(begun); killed == 0 && ev.Killed > 0 && took < grace {
 					t.Errorf("%s: killed after %v", script, took)
 				}
-				if said, err = io.ReadAll(r); err != nil {
+				said, err = io.ReadAll(r)
+				if err != nil {
 					t.Fatalf("%s: %v", script, err)
 				}
 				if rep, err := s.Close(deadline(t)); err != nil || !rep.Done() {

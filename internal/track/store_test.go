@@ -41,7 +41,8 @@ func TestOpenStore(t *testing.T) {
 		t.Errorf("%v, %v", s.Dirs(), err)
 	}
 	t.Setenv("XDG_STATE_HOME", "/state")
-	if s, err = OpenStore(); err != nil || s.Dirs()[0] != "/state/zsbx/sessions" {
+	s, err = OpenStore()
+	if err != nil || s.Dirs()[0] != "/state/zsbx/sessions" {
 		t.Errorf("%v, %v", s.Dirs(), err)
 	}
 	if _, err := OpenStoreAt("here"); err == nil {
@@ -270,7 +271,8 @@ func TestNamesAtOnce(t *testing.T) {
 			}
 		})
 	}
-	if all.Wait(); got.Load() != 1 {
+	all.Wait()
+	if got.Load() != 1 {
 		t.Errorf("%d have the name", got.Load())
 	}
 }

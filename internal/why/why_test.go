@@ -103,7 +103,8 @@ func TestHarmless(t *testing.T) {
 // TestFallback: dmesg calls syslog(2) if it can't read /dev/kmsg, which a rule could allow.
 func TestFallback(t *testing.T) {
 	r := &Report{Status: 1, Entries: []Entry{{Verb: "call", Refusal: watch.Refusal{Left: 1}}, {Verb: "read", Refusal: watch.Refusal{Left: 3}}}}
-	if r.rank(nil); r.Entries[0].Verb != "read" {
+	r.rank(nil)
+	if r.Entries[0].Verb != "read" {
 		t.Errorf("%+v", r.Entries)
 	}
 }
@@ -113,20 +114,24 @@ func TestFallback(t *testing.T) {
 func TestGains(t *testing.T) {
 	gains := Entry{Verb: "exec", By: string(answer.NoNewPrivs), Refusal: watch.Refusal{Left: 1, When: 0.9}}
 	r := &Report{Status: 1, Entries: []Entry{gains, {Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 20, When: 0.1}}}}
-	if r.rank(nil); r.Entries[0].Verb != "create" || !r.Entries[0].Cause || r.Entries[1].Cause {
+	r.rank(nil)
+	if r.Entries[0].Verb != "create" || !r.Entries[0].Cause || r.Entries[1].Cause {
 		t.Errorf("%+v", r.Entries)
 	}
 	r = &Report{Status: 1, Entries: []Entry{gains}}
-	if r.rank(nil); !r.Entries[0].Cause {
+	r.rank(nil)
+	if !r.Entries[0].Cause {
 		t.Errorf("alone: %+v", r.Entries)
 	}
 	r = &Report{Status: 1, Entries: []Entry{gains, gains, {Verb: "call", Refusal: watch.Refusal{Left: 1}}}} // su(1) logs its failure
-	if r.rank(nil); r.Entries[0].Verb != "call" || !r.Entries[1].Cause || r.Causes != 2 {
+	r.rank(nil)
+	if r.Entries[0].Verb != "call" || !r.Entries[1].Cause || r.Causes != 2 {
 		t.Errorf("beside a call: %+v", r.Entries)
 	}
 	gains.Errno = "EPERM"
 	r = &Report{Status: 1, Entries: []Entry{{Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 1}}, gains}}
-	if r.rank(nil); r.Entries[0].Verb != "exec" || r.Causes != 2 {
+	r.rank(nil)
+	if r.Entries[0].Verb != "exec" || r.Causes != 2 {
 		t.Errorf("did not start: %+v", r.Entries)
 	}
 }

@@ -217,7 +217,8 @@ func (h *harness) spoil() error {
 		if o.name == "gone" && !o.dead { // ps names its keeper and its id, and only by that it can be reaped
 			what = strings.TrimSuffix(filepath.Base(files[0]), ".session")
 		}
-		if r.reap = s.reap(h.zsbx, what); psErr != nil {
+		r.reap = s.reap(h.zsbx, what)
+		if psErr != nil {
 			r.reap += "; ps: " + psErr.Error()
 		}
 		r.left, r.ran = s.left(testkit.Patience), true

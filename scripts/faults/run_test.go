@@ -60,7 +60,8 @@ func (h *harness) callsOf(sc scenario) error {
 	var known []string
 	for range 2 { // the first run makes directories, which the others find
 		var r result
-		if r, seen, _, err = h.traced(s, sc, nil, 3*h.limit); err != nil {
+		r, seen, _, err = h.traced(s, sc, nil, 3*h.limit)
+		if err != nil {
 			return err
 		}
 		if c, why := judge(r); c != confined && c != gapSaid {
@@ -115,14 +116,16 @@ func (h *harness) fault(s *scene, sc scenario, f fault, known []string) error {
 	for _, limit := range []time.Duration{h.limit, 3 * h.limit} {
 		var hit bool
 		var err error
-		if r, _, hit, err = h.traced(s, sc, &f, limit); err != nil {
+		r, _, hit, err = h.traced(s, sc, &f, limit)
+		if err != nil {
 			return err
 		}
 		r.mute = f.Who == 0 && calls[f.Call].name == "write" && f.On
 		if lasts(f.Errno) || f.Errno == unix.EINTR || f.Errno == unix.EAGAIN {
 			r.gaps = slices.DeleteFunc(gapsIn(r.err), func(g string) bool { return slices.Contains(known, g) })
 		}
-		if c, why = judge(r); !hit && !c.bad() {
+		c, why = judge(r)
+		if !hit && !c.bad() {
 			c = missed
 		}
 		if c != hang && c != left {

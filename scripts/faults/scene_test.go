@@ -45,7 +45,8 @@ func newScene(self string) (*scene, error) {
 	}
 	s := &scene{Dir: dir, Token: filepath.Base(dir), Abstract: "@" + filepath.Base(dir)}
 	s.close = append(s.close, func() { os.RemoveAll(dir) })
-	if err = s.files(self); err == nil {
+	err = s.files(self)
+	if err == nil {
 		err = errors.Join(s.listen(), s.outsider(), s.memory(), s.pty())
 	}
 	if err != nil {
@@ -134,7 +135,8 @@ func (s *scene) outsider() error {
 }
 
 func (s *scene) memory() (err error) {
-	if s.Shm, err = unix.SysvShmGet(unix.IPC_PRIVATE, 64, unix.IPC_CREAT|0o600); err != nil {
+	s.Shm, err = unix.SysvShmGet(unix.IPC_PRIVATE, 64, unix.IPC_CREAT|0o600)
+	if err != nil {
 		return err
 	}
 	s.ShmFile = "/dev/shm/" + s.Token

@@ -189,7 +189,8 @@ func reachPassed(path string) error {
 	if err != nil {
 		return err
 	}
-	if fd, err = passed(fd); err != nil {
+	fd, err = passed(fd)
+	if err != nil {
 		return err
 	}
 	return connectRaw(fd, unixAddress(path))
@@ -232,7 +233,8 @@ func pairWay(how, target string) error {
 	switch how {
 	case "plain":
 	case "raw":
-		if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
 			return err
 		}
 		fd = pair[1]
@@ -340,7 +342,8 @@ func crowd(dir string, n int) error {
 	var refused error
 	for len(open) < n && refused == nil {
 		var fd int
-		if fd, refused = serveOwn(path(len(open))); refused == nil {
+		fd, refused = serveOwn(path(len(open)))
+		if refused == nil {
 			open = append(open, fd)
 		}
 	}

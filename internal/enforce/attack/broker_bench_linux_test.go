@@ -68,7 +68,8 @@ func timeCalls(n, family int, f func(fd int) error) error {
 		fd := -1
 		var err error
 		if family != 0 {
-			if fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
 				return err
 			}
 		}

@@ -224,7 +224,8 @@ func TestReopen(t *testing.T) {
 				case "read what is denied":
 					p.deny(p.out)
 				case "a FIFO":
-					if file = p.out + "/fifo"; unix.Mkfifo(file, 0o600) != nil {
+					file = p.out + "/fifo"
+					if unix.Mkfifo(file, 0o600) != nil {
 						t.Fatal("mkfifo")
 					}
 				case "a terminal that is a new one each time":

@@ -28,7 +28,8 @@ func elsewhere(t *testing.T) string {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if dir, err = filepath.EvalSymlinks(dir); err != nil || policy.Within(dir, "/tmp") || policy.Within(dir, "/var/tmp") {
+	dir, err = filepath.EvalSymlinks(dir)
+	if err != nil || policy.Within(dir, "/tmp") || policy.Within(dir, "/var/tmp") {
 		t.Skipf("%s is in a directory for temporary files", dir)
 	}
 	return dir
@@ -255,11 +256,13 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.TempDir, err = os.MkdirTemp("/tmp", "zsbx-test-"); err != nil {
+	h.TempDir, err = os.MkdirTemp("/tmp", "zsbx-test-")
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(h.TempDir) })
-	if h.Home = "/nonexistent"; private.Home.Is() {
+	h.Home = "/nonexistent"
+	if private.Home.Is() {
 		h.Home = filepath.Dir(d.dirs[len(d.dirs)-1])
 	}
 	asks := &policy.Policy{Private: private}
@@ -270,7 +273,8 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	for range r.IntN(3) {
 		asks.FS.Deny = append(asks.FS.Deny, policy.Named{Value: pick(append([]string{"**/.env"}, d.files...)), Origin: policy.Origin{Source: "--deny"}})
 	}
-	if d.policy, err = policy.Merge(policy.Baseline("linux"), asks).Resolve(h); err != nil {
+	d.policy, err = policy.Merge(policy.Baseline("linux"), asks).Resolve(h)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return &d

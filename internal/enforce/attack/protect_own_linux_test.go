@@ -36,7 +36,8 @@ func ownPlace(t *testing.T) *place {
 func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	t.Helper()
 	caps := enforce.Probe()
-	if caps.MountNS = caps.MountNS && mounts; !mounts {
+	caps.MountNS = caps.MountNS && mounts
+	if !mounts {
 		caps.MountReason = "not in this test"
 	}
 	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{

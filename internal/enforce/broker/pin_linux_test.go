@@ -38,7 +38,8 @@ func TestPin(t *testing.T) {
 	if !m.policy.allows(-1, id) {
 		t.Error("control: the socket is not allowed")
 	}
-	if id.Ino++; with(id).policy.allows(-1, id) {
+	id.Ino++
+	if with(id).policy.allows(-1, id) {
 		t.Error("a socket is allowed that was replaced before it was pinned")
 	}
 	if err := os.Remove(path); err != nil {

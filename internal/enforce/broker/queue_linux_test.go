@@ -119,7 +119,8 @@ func TestOver(t *testing.T) {
 	b := &Broker{over: make(chan struct{}), stop: [2]int{-1, -1}}
 	asked := 0
 	b.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
-		switch asked++; asked {
+		asked++
+		switch asked {
 		case 3: // before, it may mean that a caller was killed
 			unix.Close(p[1])
 		case 4:

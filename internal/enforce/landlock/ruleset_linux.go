@@ -81,9 +81,10 @@ func addPath(ruleset int, r *PathRule) error {
 		defer unix.Close(fd)
 		err = unix.Fstat(fd, &st)
 	}
-	switch {
-	case err == unix.ENOENT && r.Part:
+	if err == unix.ENOENT && r.Part {
 		return nil
+	}
+	switch {
 	case err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP:
 		return fmt.Errorf("%s (%s) %w: %v", r.Path, r.Origin, ErrChanged, err)
 	case err != nil:

@@ -178,7 +178,8 @@ func TestOwnGitlink(t *testing.T) {
 	}
 	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
 	left = nestedModules
-	if c.gitlinks(tree, c.links(tree+"/.git"), &left); left != nestedModules-2 {
+	c.gitlinks(tree, c.links(tree+"/.git"), &left)
+	if left != nestedModules-2 {
 		t.Errorf("%d of %d gitlinks are left", left, nestedModules)
 	}
 }

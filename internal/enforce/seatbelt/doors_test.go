@@ -38,7 +38,8 @@ func compileText(t *testing.T, text string) *Profile {
 	var p *Profile
 	var err error
 	for _, rel := range releases() {
-		if p, err = Compile(text, rel, nil); err != nil {
+		p, err = Compile(text, rel, nil)
+		if err != nil {
 			t.Fatalf("macOS %d: %v\n%s", rel, err, text)
 		}
 	}

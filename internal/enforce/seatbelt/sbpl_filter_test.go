@@ -223,7 +223,8 @@ func network(side string, args []value) (func(Target) bool, error) {
 	host, port := "*", "*"
 	if len(args) > 1 {
 		var ok bool
-		if host, port, ok = strings.Cut(args[1].text, ":"); !ok || len(args) > 2 {
+		host, port, ok = strings.Cut(args[1].text, ":")
+		if !ok || len(args) > 2 {
 			return nil, fmt.Errorf("%s takes one HOST:PORT", side)
 		}
 	}

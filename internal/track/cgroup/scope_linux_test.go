@@ -48,7 +48,8 @@ func TestBusOutside(t *testing.T) {
 	} {
 		asks := exec.Command("/proc/self/exe", "-test.run=^TestBusOutside$")
 		asks.Env = append(os.Environ(), "ZSBX_TEST_BUS=1", "DBUS_SESSION_BUS_ADDRESS="+strings.TrimSpace(address))
-		if asks.SysProcAttr = c.attrs; c.attrs != nil && os.Getuid() != 0 {
+		asks.SysProcAttr = c.attrs
+		if c.attrs != nil && os.Getuid() != 0 {
 			c.attrs.Cloneflags |= unix.CLONE_NEWUSER
 			c.attrs.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 			c.attrs.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}

@@ -156,7 +156,8 @@ type latecomer struct {
 
 func (l *latecomer) Snapshot() ([]proc.Process, error) {
 	rows, err := l.simKernel.Snapshot()
-	if l.lists++; l.lists == 1 {
+	l.lists++
+	if l.lists == 1 {
 		rows = slices.DeleteFunc(rows, func(r proc.Process) bool { return l.procs[r.Pid].member })
 	}
 	return rows, err

@@ -87,7 +87,8 @@ func newSimKernel(h hazards, seed uint64) *simKernel {
 func (k *simKernel) spawn(parent int, Member bool, kind string) *simProc {
 	for range k.pids {
 		pid := k.next
-		if k.next++; k.next >= k.pids {
+		k.next++
+		if k.next >= k.pids {
 			k.next = 2
 		}
 		if k.procs[pid] == nil {
