@@ -76,7 +76,7 @@ func (c *Command) Pid() int { return c.c.Pid() }
 func (c *Command) Signal(s syscall.Signal) error { return c.c.Signal(s) }
 
 // Resize changes the size of the command's terminal, whose foreground processes get SIGWINCH.
-// It is an error without Options.TTY.
+// It is an error without Options.TTY, and after Wait.
 func (c *Command) Resize(s Size) error { return c.c.Resize(s.Rows, s.Columns) }
 
 // Wait follows the command to its end, ends what it left running, and reports. The error

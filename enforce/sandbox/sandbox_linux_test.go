@@ -129,6 +129,9 @@ func TestTerminalSize(t *testing.T) {
 	if err := <-ended; err != nil || !strings.Contains(out.String(), "10 20") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
+	if c.Resize(sandbox.Size{Rows: 1, Columns: 1}) == nil {
+		t.Error("a terminal was resized after its end")
+	}
 	c, err = sandbox.Start(context.Background(), p, shell("true"))
 	if err != nil {
 		t.Fatal(err)

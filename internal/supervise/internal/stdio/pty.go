@@ -96,13 +96,33 @@ func (r *Relay) firstSize(rows, columns uint16) error {
 }
 
 func (r *Relay) setSize(size *pty.Winsize) error {
-	if err := pty.Setsize(r.master, size); err != nil {
+	err := r.control(func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{
+			Row:    size.Rows,
+			Col:    size.Cols,
+			Xpixel: size.X,
+			Ypixel: size.Y,
+		})
+	})
+	if err != nil {
 		return fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
 	}
 	return nil
 }
 
-// Resize changes the size. The foreground processes get SIGWINCH.
+// control calls f with the descriptor of the pseudo-terminal. Close waits for f. After Close
+// it returns an error, so that f never meets another file under the same number.
+func (r *Relay) control(f func(fd int) error) error {
+	c, err := r.master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = c.Control(func(fd uintptr) { result = f(int(fd)) })
+	return errors.Join(err, result)
+}
+
+// Resize changes the size. The foreground processes get SIGWINCH. After Close it is an error.
 func (r *Relay) Resize(rows, columns uint16) error {
 	return r.setSize(&pty.Winsize{Rows: rows, Cols: columns})
 }
@@ -154,11 +174,19 @@ func (r *Relay) Begin(s session, exited *atomic.Bool) error {
 		signal.Notify(r.resized, syscall.SIGWINCH)
 		go func() {
 			for range r.resized {
-				_ = pty.InheritSize(r.terminal, r.master)
+				r.follow()
 			}
 		}()
 	}
 	return err
+}
+
+// follow gives the pseudo-terminal the size of the caller's terminal.
+func (r *Relay) follow() {
+	size, err := pty.GetsizeFull(r.terminal)
+	if err == nil {
+		_ = r.setSize(size)
+	}
 }
 
 // Close closes the pseudo-terminal. Processes that still have it get SIGHUP.
@@ -209,9 +237,14 @@ func (s shown) Read(b []byte) (int, error) {
 // closed reports whether no process has the pseudo-terminal open, and nothing is
 // left to be shown.
 func (r *Relay) closed() bool {
-	p := []unix.PollFd{{Fd: int32(r.master.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n == 1 && p[0].Revents&unix.POLLIN == 0
+	idle := false
+	err := r.control(func(fd int) error {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		idle = n == 1 && p[0].Revents&unix.POLLIN == 0
+		return err
+	})
+	return err == nil && idle
 }
 
 // typed copies the input. At its end it writes the end-of-file character (termios(3),
@@ -224,7 +257,11 @@ func (r *Relay) typed() {
 			break
 		}
 	}
-	t, err := unix.IoctlGetTermios(int(r.master.Fd()), terminal.GetSettings)
+	var t *unix.Termios
+	err := r.control(func(fd int) (err error) {
+		t, err = unix.IoctlGetTermios(fd, terminal.GetSettings)
+		return err
+	})
 	if err == nil && t.Lflag&unix.ICANON != 0 {
 		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
 	}
