@@ -26,19 +26,19 @@ const (
 // projectCache returns the project's own cache, or "" if there is no place for one. Its
 // name is made from the working directory's, so no other project has it. A coding agent
 // has a separate one, which is a place of secrets, because its login is in it.
-func (h *Host) projectCache() string {
-	base := h.expanded("${XDG_CACHE_HOME:-~/.cache}")
-	usual := h.expanded("~/.cache")
-	if h.agents != "" && base != usual && Within(h.Follow(base).Path, h.Project()) { // where other commands can read it
+func (v *view) projectCache() string {
+	base := v.expanded("${XDG_CACHE_HOME:-~/.cache}")
+	usual := v.expanded("~/.cache")
+	if v.agents != "" && base != usual && Within(v.Follow(base).Path, v.Project()) { // where other commands can read it
 		base = usual
 	}
 	if !path.IsAbs(base) {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(h.Dir))
+	sum := sha256.Sum256([]byte(v.Dir))
 	id := hex.EncodeToString(sum[:8])
-	if h.agents != "" {
-		return path.Clean(base) + agentCaches + "/" + id + h.agents
+	if v.agents != "" {
+		return path.Clean(base) + agentCaches + "/" + id + v.agents
 	}
 	return path.Clean(base) + projectCaches + id
 }

@@ -33,7 +33,7 @@ func TestWithoutJobServer(t *testing.T) {
 // TestLogicalDir: PWD is kept only if it names the working directory by links that the command sees.
 func TestLogicalDir(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "real/sub", "other")
+	mkdirsBelow(&h, t, "real/sub", "other")
 	for link, to := range map[string]string{"link": "real", "loop": "loop", "away": "other", "self": "/proc/self/cwd"} {
 		if err := os.Symlink(to, h.Home+"/"+link); err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestLogicalDir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rs := &resolver{r: r, host: &h}
+		rs := &resolver{r: r, host: &view{Host: h}}
 		if got := rs.logicalDir(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.pwd, got, tt.want)
 		}

@@ -29,16 +29,17 @@ import (
 // Only directory entries are read. The files of a stranger's repository decide which
 // presets apply, so each preset must be safe for everybody.
 func Detect(h Host, argv []string, writes bool) (all []Named) {
+	v := view{Host: h}
 	program := programOf(argv)
-	search := h.searchPath()
-	tops := h.projectDirs()
+	search := searchPath(&h)
+	tops := projectDirs(&h)
 	base := path.Base(program)
-	dir := h.programDir(program, search)
-	onPATH := func(program string) bool { return writes && h.programDir(program, search) != "" }
+	dir := programDir(&h, program, search)
+	onPATH := func(program string) bool { return writes && programDir(&h, program, search) != "" }
 	for _, p := range Presets() {
 		places := make([]string, 0, 8)
 		for _, d := range p.Dirs {
-			places = append(places, h.expanded(d))
+			places = append(places, v.expanded(d))
 		}
 		holds := func(dir string) bool {
 			return slices.ContainsFunc(places, func(d string) bool { return d != "" && Within(dir, d) })
@@ -62,7 +63,7 @@ func Detect(h Host, argv []string, writes bool) (all []Named) {
 			found(p.Name+toolsOnly, search[at]+" on PATH")
 			continue
 		}
-		if set := h.setVariable(p.Vars); set != "" {
+		if set := setVariable(&h, p.Vars); set != "" {
 			found(p.Name+toolsOnly, "$"+set)
 			continue
 		}
@@ -87,7 +88,7 @@ func PresetsOf(programs []string) (names []string) {
 }
 
 // setVariable returns the first of the variables that has an absolute path, or "".
-func (h *Host) setVariable(names []string) string {
+func setVariable(h *Host, names []string) string {
 	for _, name := range names {
 		if path.IsAbs(h.Getenv(name)) {
 			return name
@@ -125,7 +126,7 @@ func programOf(argv []string) string {
 
 // programDir returns the directory in which the search path finds a program, as it is
 // written in PATH. It is "" for a program that is named by its path, or not found.
-func (h *Host) programDir(program string, search []string) string {
+func programDir(h *Host, program string, search []string) string {
 	if program == "" || strings.Contains(program, "/") {
 		return ""
 	}
@@ -139,7 +140,7 @@ func (h *Host) programDir(program string, search []string) string {
 
 // searchPath returns PATH's absolute elements, cleaned. A relative element depends on the
 // working directory, so no right is tied to it.
-func (h *Host) searchPath() []string {
+func searchPath(h *Host) []string {
 	var dirs []string
 	for dir := range strings.SplitSeq(h.Getenv("PATH"), ":") {
 		if strings.HasPrefix(dir, "/") {
@@ -155,7 +156,7 @@ const maxBelow, maxInBelow = 32, 64
 
 // projectDirs returns the working directory and, if it is in a git repository, the
 // directories above it up to the one with .git, and those directly below it.
-func (h *Host) projectDirs() []*Listing {
+func projectDirs(h *Host) []*Listing {
 	if h.Dir == "" {
 		return nil
 	}

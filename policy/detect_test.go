@@ -13,16 +13,16 @@ import (
 func TestDetect(t *testing.T) {
 	h := diskHost(t)
 	h.Env = []string{"PATH=" + h.Home + "/.local/bin:" + h.Home + "/.cargo/bin:relative:" + h.Home + "/.pyenv/shims:/usr/bin"}
-	h.write(t, ".local/bin/mytool", "")
-	h.write(t, ".pyenv/shims/black", "")
-	h.mkdirs(t, ".cargo/bin/subdir", "plain/deep", "repo/.git", "repo/web/src", "repo/empty", "mono/.git")
-	h.write(t, "mono/api/go.mod", "")
-	h.write(t, "mono/.hidden/Cargo.toml", "")
-	h.write(t, "hooks/.pre-commit-config.yaml", "")
-	h.write(t, "mono/deep/er/pom.xml", "")
-	h.write(t, "repo/Cargo.toml", "")
-	h.write(t, "repo/web/package.json", "")
-	h.write(t, "plain/go.mod", "")
+	writeBelow(&h, t, ".local/bin/mytool", "")
+	writeBelow(&h, t, ".pyenv/shims/black", "")
+	mkdirsBelow(&h, t, ".cargo/bin/subdir", "plain/deep", "repo/.git", "repo/web/src", "repo/empty", "mono/.git")
+	writeBelow(&h, t, "mono/api/go.mod", "")
+	writeBelow(&h, t, "mono/.hidden/Cargo.toml", "")
+	writeBelow(&h, t, "hooks/.pre-commit-config.yaml", "")
+	writeBelow(&h, t, "mono/deep/er/pom.xml", "")
+	writeBelow(&h, t, "repo/Cargo.toml", "")
+	writeBelow(&h, t, "repo/web/package.json", "")
+	writeBelow(&h, t, "plain/go.mod", "")
 
 	for _, tt := range []struct {
 		dir  string
@@ -105,8 +105,8 @@ func TestDetectTools(t *testing.T) {
 // by its file if it is on PATH.
 func TestDetectEnvironments(t *testing.T) {
 	h := diskHost(t)
-	h.write(t, "envs/one/pyvenv.cfg", "")
-	h.mkdirs(t, "envs/one/bin", "envs/two/bin", "project")
+	writeBelow(&h, t, "envs/one/pyvenv.cfg", "")
+	mkdirsBelow(&h, t, "envs/one/bin", "envs/two/bin", "project")
 	h.Dir = h.Home + "/project"
 	one, two := h.Home+"/envs/one", h.Home+"/envs/two"
 	for _, tt := range []struct{ env, open string }{
@@ -144,7 +144,7 @@ func TestDetectEnvironments(t *testing.T) {
 // TestClosedPath: only what is not open as it is written is looked at.
 func TestClosedPath(t *testing.T) {
 	h := diskHost(t)
-	h.write(t, "t/sed", "")
+	writeBelow(&h, t, "t/sed", "")
 	if err := os.Chmod(h.Home+"/t/sed", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestClosedPath(t *testing.T) {
 // FIFOs and devices are not touched.
 func TestDetectLooksOnly(t *testing.T) {
 	h := diskHost(t)
-	h.write(t, "Cargo.toml", "")
+	writeBelow(&h, t, "Cargo.toml", "")
 	h.ReadFile = func(p string) ([]byte, error) { t.Errorf("read %s", p); return nil, os.ErrNotExist }
 	h.ReadDir = nil
 	if got := Detect(h, []string{"true"}, true); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "rust" }) {
@@ -183,9 +183,9 @@ func TestDetectLooksOnly(t *testing.T) {
 // TestDetectBound checks that a large tree does not make a start slow.
 func TestDetectBound(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, ".git")
+	mkdirsBelow(&h, t, ".git")
 	for i := range 100 {
-		h.mkdirs(t, fmt.Sprintf("d%d", i))
+		mkdirsBelow(&h, t, fmt.Sprintf("d%d", i))
 	}
 	read, asked := h.ReadDir, 0
 	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {

@@ -27,7 +27,7 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 	}
 	rs.allowVariables(&f, env.Allow)
 	f.take(rs.host.Env)
-	f.temp(rs.host)
+	f.temp(&rs.host.Host)
 	if mode != EnvVars {
 		f.set("PWD", rs.logicalDir())
 	}
@@ -154,17 +154,17 @@ func (f *envFilter) passes(name, value string) bool {
 // java sets JAVA_HOME on a Mac where Java is in use and the variable is not set: to the
 // last JDK by name in the first directory of JDKs that has one. /usr/bin/java would look
 // for one through Spotlight, which does not answer in a sandbox.
-func (f *envFilter) java(h *Host, presets []Named) {
+func (f *envFilter) java(v *view, presets []Named) {
 	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
-	if h.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
+	if v.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
 		return
 	}
 	for _, place := range places("jdks macos") {
-		dir := h.expanded(place)
-		entries, _ := h.Entries(dir, -1) // harmless: JAVA_HOME stays unset
+		dir := v.expanded(place)
+		entries, _ := v.Entries(dir, -1) // harmless: JAVA_HOME stays unset
 		for _, e := range slices.Backward(entries) {
 			home := dir + "/" + e.Name() + "/Contents/Home"
-			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() {
+			if _, st, err := v.RealPath(home); err == nil && st.Mode.IsDir() {
 				f.vars["JAVA_HOME"] = envVar{home, true}
 				return
 			}

@@ -10,25 +10,31 @@ import (
 
 var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
+// view is the machine as paths are expanded on it: presets see the variables that a policy sets.
+type view struct {
+	Host
+	agents string // what coding agents add to the name of the project's own cache
+}
+
 // absolute expands a path as it is written in a rule, without following links.
-func (h *Host) absolute(s string) (string, error) {
+func (v *view) absolute(s string) (string, error) {
 	if err := checkPath(s); err != nil {
 		return "", err
 	}
-	return h.expand(s)
+	return v.expand(s)
 }
 
 // expand is absolute without the checks of what is written.
-func (h *Host) expand(s string) (string, error) {
+func (v *view) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
 	}
-	whole, err := h.whole(s, func(s string) string { return s })
+	whole, err := v.whole(s, func(s string) string { return s })
 	if err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(whole, "/") {
-		whole = h.Dir + "/" + whole
+		whole = v.Dir + "/" + whole
 	}
 	return path.Clean(whole), nil
 }
@@ -42,31 +48,31 @@ func (h *Host) expand(s string) (string, error) {
 // which is again a path. Tools refuse a value that is not an absolute path
 // ("GOCACHE=off"), or take it relative to a directory that is not known here. Values
 // are not expanded again.
-func (h *Host) whole(s string, quote func(string) string) (string, error) {
+func (v *view) whole(s string, quote func(string) string) (string, error) {
 	base := ""
 	first, rest, _ := strings.Cut(s, "/")
 	switch first {
 	case "~":
-		base = h.Home
+		base = v.Home
 		if base == "" {
 			return "", fmt.Errorf("$HOME %w", errUnset)
 		}
 	case "cwd":
-		base = h.Dir
+		base = v.Dir
 	default:
 		rest = s
 	}
-	rest, err := replaceVariables(rest, func(v variable) (string, error) {
-		if !v.hasDefault {
-			value, err := h.lookup(v.name)
+	rest, err := replaceVariables(rest, func(in variable) (string, error) {
+		if !in.hasDefault {
+			value, err := v.lookup(in.name)
 			return quote(value), err
 		}
-		value, _, _ := strings.Cut(h.Getenv(v.name), ":") // GOPATH is a list; go writes to its first element only
+		value, _, _ := strings.Cut(v.Getenv(in.name), ":") // GOPATH is a list; go writes to its first element only
 		value = strings.TrimRight(value, "/")
 		if strings.HasPrefix(value, "/") {
 			return quote(value), nil
 		}
-		return h.whole(v.word, quote)
+		return v.whole(in.word, quote)
 	})
 	if base == "" {
 		return rest, err
@@ -75,8 +81,8 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 }
 
 // expanded returns a built-in path without "~" and variables, or "" if that is not possible.
-func (h *Host) expanded(s string) string {
-	p, _ := h.expand(s)
+func (v *view) expanded(s string) string {
+	p, _ := v.expand(s)
 	return p
 }
 
@@ -172,19 +178,19 @@ func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
 
 // lookup returns a variable's value. An empty one counts as unset: "$CACHE/x" must never
 // become "/x". PWD is the command's working directory, whatever the caller's PWD says.
-func (h *Host) lookup(name string) (string, error) {
-	value := h.Getenv(name)
+func (v *view) lookup(name string) (string, error) {
+	value := v.Getenv(name)
 	switch name {
 	case "$":
 		return "$", nil
 	case "PWD":
-		value = h.Dir
+		value = v.Dir
 	case cacheVariable:
-		value = h.projectCache()
+		value = v.projectCache()
 	case venvVariable:
-		value = h.venv()
+		value = venv(&v.Host)
 	case "HOME":
-		value = cmp.Or(value, h.Home)
+		value = cmp.Or(value, v.Home)
 	}
 	if value == "" {
 		return "", fmt.Errorf("$%s %w", name, errUnset)

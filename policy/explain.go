@@ -109,7 +109,7 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 // Secret returns the known place of secrets that a canonical path is in, or that is in
 // it, or "". It costs some hundred looks at the file system.
 func (r *Resolved) Secret(p string) string {
-	g := r.host.newGuard(nil)
+	g := newGuard(&r.host, nil)
 	if g.public(p, false) {
 		return ""
 	}

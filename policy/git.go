@@ -36,7 +36,7 @@ func (rs *resolver) git(presets []Named) {
 	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
 		return
 	}
-	rules, skipped, refused := rs.host.gitRules(rs.userAccess)
+	rules, skipped, refused := gitRules(&rs.host.Host, rs.userAccess)
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
@@ -55,9 +55,9 @@ func (rs *resolver) git(presets []Named) {
 // which it leads is used only if that proves that it belongs to this working tree: what can
 // be said of it stands in files there, which the project can't write. Otherwise it is skipped.
 // Alternate object stores are never followed, because the file that names them proves nothing.
-func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip, refused unproved) {
+func gitRules(h *Host, allowed func(p string) Access) (rules []Rule, skipped []Skip, refused unproved) {
 	rule := Rule{Optional: true, Origin: Origin{Source: "preset git"}}
-	r, err := h.findRepository(path.Clean(h.Dir))
+	r, err := findRepository(h, path.Clean(h.Dir))
 	if errors.Is(err, errNoRepository) {
 		return nil, nil, unproved{}
 	}
@@ -65,7 +65,7 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 		refused = unproved{
 			from:   path.Join(r.tree, ".git"),
 			dir:    r.gitDir,
-			owner:  h.owner(r),
+			owner:  ownerOf(h, r),
 			access: Read | allowed(r.tree),
 		}
 	}
@@ -85,12 +85,12 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 			rules = append(rules, rule)
 		}
 	}
-	return rules, nil, h.borrowed(r, rule.Access)
+	return rules, nil, borrowed(h, r, rule.Access)
 }
 
 // findRepository looks for .git in dir and above. If it returns another error than
 // errNoRepository, gitDir is what the refused .git names.
-func (h *Host) findRepository(dir string) (repository, error) {
+func findRepository(h *Host, dir string) (repository, error) {
 	for {
 		dot := path.Join(dir, ".git")
 		at := h.Look(dot)
@@ -99,7 +99,7 @@ func (h *Host) findRepository(dir string) (repository, error) {
 		}
 		switch at.Presence {
 		case Present:
-			return h.linkedRepository(dir, dot, at.IsLink())
+			return linkedRepository(h, dir, dot, at.IsLink())
 		case Unknown:
 			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s: %w", dot, at.Err)
 		}
@@ -115,7 +115,7 @@ var errUnproved = errors.New("which does not say that it belongs to this working
 
 // linkedRepository follows tree/.git, which is a link, or a file as in a linked worktree or a
 // submodule, and checks that the directory belongs to the tree.
-func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error) {
+func linkedRepository(h *Host, tree, dot string, link bool) (repository, error) {
 	r := repository{tree: tree, gitDir: dot}
 	named := dot
 	if !link {
@@ -134,10 +134,10 @@ func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error)
 	if worktrees := path.Dir(real); path.Base(worktrees) == "worktrees" {
 		r.common = path.Dir(worktrees)
 	}
-	if h.IsGitDir(r.common) == Present && h.belongs(r) {
+	if h.IsGitDir(r.common) == Present && belongs(h, r) {
 		return r, nil
 	}
-	r.objects = h.repoObjects(r)
+	r.objects = repoObjects(h, r)
 	if r.objects != "" {
 		return r, nil
 	}
@@ -146,19 +146,19 @@ func (h *Host) linkedRepository(tree, dot string, link bool) (repository, error)
 
 // belongs reports whether a git directory belongs to the working tree from which it was found: it
 // is in the tree, or it names the tree.
-func (h *Host) belongs(r repository) bool {
+func belongs(h *Host, r repository) bool {
 	if Within(r.common, r.tree) && r.common != r.tree {
 		return true
 	}
 	if r.common != r.gitDir {
-		return h.isWorktree(r)
+		return isWorktree(h, r)
 	}
-	return h.worktreeOf(r.gitDir) == r.tree
+	return worktreeOf(h, r.gitDir) == r.tree
 }
 
 // isWorktree requires that the directory of a linked worktree is in the repository's
 // "worktrees", and names exactly this .git file.
-func (h *Host) isWorktree(r repository) bool {
+func isWorktree(h *Host, r repository) bool {
 	back, err := h.gitPointer(path.Join(r.gitDir, "gitdir"), "")
 	if err != nil {
 		return false
@@ -170,8 +170,8 @@ func (h *Host) isWorktree(r repository) bool {
 
 // worktreeOf returns the canonical working tree that the configuration of a git directory names
 // (core.worktree), as that of a submodule does, or "".
-func (h *Host) worktreeOf(gitDir string) string {
-	back := h.coreSetting(gitDir, "worktree")
+func worktreeOf(h *Host, gitDir string) string {
+	back := coreSetting(h, gitDir, "worktree")
 	if back == "" {
 		return ""
 	}
@@ -185,7 +185,7 @@ func (h *Host) worktreeOf(gitDir string) string {
 }
 
 // coreSetting returns a setting of the section "core" in the configuration of a git directory.
-func (h *Host) coreSetting(gitDir, key string) (value string) {
+func coreSetting(h *Host, gitDir, key string) (value string) {
 	config, _ := h.readRegular(path.Join(gitDir, "config"))
 	settings, _ := gitconfig.Read(config)
 	for _, s := range settings {
@@ -199,7 +199,7 @@ func (h *Host) coreSetting(gitDir, key string) (value string) {
 // repoObjects returns the canonical directory of the objects of a git directory that AOSP's
 // repo made for the working tree, or "". The place of such a directory names the tree: that
 // of TOP/a/b is TOP/.repo/projects/a/b.git. Its objects are in TOP/.repo/project-objects.
-func (h *Host) repoObjects(r repository) string {
+func repoObjects(h *Host, r repository) string {
 	top, name, found := strings.Cut(r.gitDir, "/.repo/projects/")
 	if !found || name != strings.TrimPrefix(r.tree, top+"/")+".git" {
 		return ""
@@ -217,14 +217,14 @@ func (h *Host) repoObjects(r repository) string {
 
 // owner returns what a git directory belongs to, if not to the working tree: another working tree,
 // the git directory itself if it is bare, or "".
-func (h *Host) owner(r repository) string {
+func ownerOf(h *Host, r repository) string {
 	if outer, _, found := strings.Cut(r.gitDir+"/", "/.git/"); found {
 		return outer
 	}
-	if other := h.worktreeOf(r.gitDir); other != "" {
+	if other := worktreeOf(h, r.gitDir); other != "" {
 		return other
 	}
-	if h.coreSetting(r.common, "bare") == "true" {
+	if coreSetting(h, r.common, "bare") == "true" {
 		return r.common
 	}
 	return ""
@@ -232,7 +232,7 @@ func (h *Host) owner(r repository) string {
 
 // borrowed returns the directory of another repository that parts of a git directory lead to, as
 // git-new-workdir(1) makes them. Nothing in it says that this working tree may use it.
-func (h *Host) borrowed(r repository, access Access) unproved {
+func borrowed(h *Host, r repository, access Access) unproved {
 	objects, err := h.realDir(path.Join(r.common, "objects"))
 	if err != nil || objects == r.objects || Within(objects, r.common) || Within(objects, r.tree) {
 		return unproved{}
@@ -250,7 +250,7 @@ func (h *Host) borrowed(r repository, access Access) unproved {
 	if !usable { // git would use nothing else
 		return unproved{}
 	}
-	return unproved{from: path.Join(r.common, "objects"), dir: other.gitDir, owner: h.owner(other), access: access}
+	return unproved{from: path.Join(r.common, "objects"), dir: other.gitDir, owner: ownerOf(h, other), access: access}
 }
 
 // UnprovedGit is a git directory to which .git of the working tree leads, but which is closed, since

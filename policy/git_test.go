@@ -11,26 +11,26 @@ import (
 // fakeRepo makes what every git directory has.
 func (h *Host) fakeRepo(t *testing.T, dir string) {
 	t.Helper()
-	h.mkdirs(t, dir+"/objects/info", dir+"/refs")
-	h.write(t, dir+"/HEAD", "ref: refs/heads/main\n")
+	mkdirsBelow(h, t, dir+"/objects/info", dir+"/refs")
+	writeBelow(h, t, dir+"/HEAD", "ref: refs/heads/main\n")
 }
 
 // fakeWorktree makes a linked worktree of the repository main.
 func (h *Host) fakeWorktree(t *testing.T, main, tree, id string) {
 	t.Helper()
 	git := filepath.Join(h.Home, main, ".git/worktrees", id)
-	h.write(t, tree+"/.git", "gitdir: "+git+"\n")
-	h.write(t, main+"/.git/worktrees/"+id+"/gitdir", filepath.Join(h.Home, tree, ".git")+"\n")
-	h.write(t, main+"/.git/worktrees/"+id+"/commondir", "../..\n")
-	h.write(t, main+"/.git/worktrees/"+id+"/HEAD", "ref: refs/heads/x\n")
+	writeBelow(h, t, tree+"/.git", "gitdir: "+git+"\n")
+	writeBelow(h, t, main+"/.git/worktrees/"+id+"/gitdir", filepath.Join(h.Home, tree, ".git")+"\n")
+	writeBelow(h, t, main+"/.git/worktrees/"+id+"/commondir", "../..\n")
+	writeBelow(h, t, main+"/.git/worktrees/"+id+"/HEAD", "ref: refs/heads/x\n")
 }
 
 // fakeSubmodule makes a submodule of the repository super.
 func (h *Host) fakeSubmodule(t *testing.T, super, name string) {
 	t.Helper()
 	h.fakeRepo(t, super+"/.git/modules/"+name)
-	h.write(t, super+"/.git/modules/"+name+"/config", "[core]\n\tbare = false\n\tworktree = ../../../"+name+"\n")
-	h.write(t, super+"/"+name+"/.git", "gitdir: ../.git/modules/"+name+"\n")
+	writeBelow(h, t, super+"/.git/modules/"+name+"/config", "[core]\n\tbare = false\n\tworktree = ../../../"+name+"\n")
+	writeBelow(h, t, super+"/"+name+"/.git", "gitdir: ../.git/modules/"+name+"\n")
 }
 
 // link makes a link to another name below the home directory.
@@ -47,7 +47,7 @@ func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
 	t.Helper()
 	here := *h
 	here.Dir = filepath.Join(h.Home, dir)
-	rules, skipped, _ := here.gitRules(func(p string) Access {
+	rules, skipped, _ := gitRules(&here, func(p string) Access {
 		if writable != "" && Within(p, filepath.Join(h.Home, writable)) {
 			return Read | Write | Exec
 		}
@@ -62,10 +62,10 @@ func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
 
 func TestGitRules(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "none/x", "main/sub")
+	mkdirsBelow(&h, t, "none/x", "main/sub")
 	h.fakeRepo(t, "main/.git")
 	h.fakeWorktree(t, "main", "wt", "wt")
-	h.mkdirs(t, "wt/deep")
+	mkdirsBelow(&h, t, "wt/deep")
 	h.fakeSubmodule(t, "main", "lib")
 	for _, tt := range []struct{ dir, writable, want string }{
 		{"none/x", "", ""},
@@ -89,7 +89,7 @@ func TestGitRules(t *testing.T) {
 // reason and opens nothing.
 func TestGitHostile(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, ".ssh", "fake/objects", "fake/refs")
+	mkdirsBelow(&h, t, ".ssh", "fake/objects", "fake/refs")
 	h.fakeRepo(t, "main/.git")
 	h.fakeWorktree(t, "main", "wt", "wt")
 	h.fakeSubmodule(t, "main", "lib")
@@ -116,21 +116,21 @@ func TestGitHostile(t *testing.T) {
 		"main/up":    "gitdir: ../.git/modules/../../..",
 	}
 	for dir, content := range pointers {
-		h.write(t, dir+"/.git", content+"\n")
+		writeBelow(&h, t, dir+"/.git", content+"\n")
 	}
 	// A worktree's directory below another name, whose common directory is not the one that it is in.
 	h.fakeWorktree(t, "main", "common", "common")
-	h.write(t, "main/.git/worktrees/common/commondir", h.Home+"/.ssh\n")
+	writeBelow(&h, t, "main/.git/worktrees/common/commondir", h.Home+"/.ssh\n")
 	// A forged worktree inside a project, whose common directory would be
 	// the secret itself through a link.
-	h.mkdirs(t, "forged/w")
+	mkdirsBelow(&h, t, "forged/w")
 	if err := os.Symlink(h.Home, filepath.Join(h.Home, "forged/w/worktrees")); err != nil {
 		t.Fatal(err)
 	}
-	h.write(t, "forged/.git", "gitdir: w/worktrees/.ssh\n")
+	writeBelow(&h, t, "forged/.git", "gitdir: w/worktrees/.ssh\n")
 	// .git itself is a link to a directory, which git would follow.
 	h.fakeRepo(t, "client/.repo/projects/a.git")
-	h.write(t, "owned/config", "[core]\n\tworktree = "+h.Home+"/linked-owned-not\n")
+	writeBelow(&h, t, "owned/config", "[core]\n\tworktree = "+h.Home+"/linked-owned-not\n")
 	h.fakeRepo(t, "owned")
 	h.fakeRepo(t, "bare.git")
 	for dir, to := range map[string]string{
@@ -139,7 +139,7 @@ func TestGitHostile(t *testing.T) {
 		"client/b":    "client/.repo/projects/a.git", // that of client/a
 		"elsewhere/a": "client/.repo/projects/a.git", // of another client
 	} {
-		h.mkdirs(t, dir)
+		mkdirsBelow(&h, t, dir)
 		at := dir + "/.git"
 		if strings.HasSuffix(dir, ".git") {
 			at = dir
@@ -166,10 +166,10 @@ func TestGitLinks(t *testing.T) {
 	for _, dir := range []string{"inside/gitdir", "git/owned", "git/file", "client/.repo/projects/a/b.git", "client/.repo/projects/apart.git", "linked.git"} {
 		h.fakeRepo(t, dir)
 	}
-	h.write(t, "git/owned/config", "[core]\n\tworktree = /wrong\n\tworktree = ../../owned\n")
-	h.write(t, "git/file/config", "[core]\n\tworktree = "+h.Home+"/file\n")
-	h.write(t, "file/.git", "gitdir: ../git/file\n")
-	h.mkdirs(t, "client/.repo/project-objects/x.git/objects", "inside/sub", "owned/sub")
+	writeBelow(&h, t, "git/owned/config", "[core]\n\tworktree = /wrong\n\tworktree = ../../owned\n")
+	writeBelow(&h, t, "git/file/config", "[core]\n\tworktree = "+h.Home+"/file\n")
+	writeBelow(&h, t, "file/.git", "gitdir: ../git/file\n")
+	mkdirsBelow(&h, t, "client/.repo/project-objects/x.git/objects", "inside/sub", "owned/sub")
 	if err := os.RemoveAll(filepath.Join(h.Home, "client/.repo/projects/apart.git/objects")); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestGitLinks(t *testing.T) {
 	for dir, to := range map[string]string{
 		"inside": "inside/gitdir", "owned": "git/owned", "client/a/b": "client/.repo/projects/a/b.git", "client/apart": "client/.repo/projects/apart.git",
 	} {
-		h.mkdirs(t, dir)
+		mkdirsBelow(&h, t, dir)
 		h.link(t, to, dir+"/.git")
 	}
 	for _, tt := range []struct{ dir, writable, want string }{
@@ -203,7 +203,7 @@ func TestGitRepoObjects(t *testing.T) {
 	for _, to := range []string{"client/.repo/project-objects", "client/.repo/manifests.git/objects", "other/.git/objects", ".ssh"} {
 		h := diskHost(t)
 		h.fakeRepo(t, "client/.repo/projects/a.git")
-		h.mkdirs(t, to, "client/a")
+		mkdirsBelow(&h, t, to, "client/a")
 		if err := os.RemoveAll(filepath.Join(h.Home, "client/.repo/projects/a.git/objects")); err != nil {
 			t.Fatal(err)
 		}
@@ -222,14 +222,14 @@ func TestApart(t *testing.T) {
 	h.fakeRepo(t, "git/free")
 	h.fakeRepo(t, "git/owned")
 	h.fakeRepo(t, "git/bare")
-	h.write(t, "git/owned/config", "[core]\n\tworktree = "+h.Home+"/other\n")
-	h.write(t, "git/bare/config", "[core]\n\tbare = true\n")
-	h.mkdirs(t, "workdir/.git")
-	h.write(t, "other/.git/config", "")
+	writeBelow(&h, t, "git/owned/config", "[core]\n\tworktree = "+h.Home+"/other\n")
+	writeBelow(&h, t, "git/bare/config", "[core]\n\tbare = true\n")
+	mkdirsBelow(&h, t, "workdir/.git")
+	writeBelow(&h, t, "other/.git/config", "")
 	h.link(t, "other/.git/objects", "workdir/.git/objects")
 	h.link(t, "other/.git/config", "workdir/.git/config")
-	h.write(t, "sep/.git", "gitdir: ../git/free\n")
-	h.mkdirs(t, "a", "b", "c", "d", "e", "f/.git", "g/.git", "Documents/x", "objects/pack", "objects/info")
+	writeBelow(&h, t, "sep/.git", "gitdir: ../git/free\n")
+	mkdirsBelow(&h, t, "a", "b", "c", "d", "e", "f/.git", "g/.git", "Documents/x", "objects/pack", "objects/info")
 	h.link(t, "Documents", "f/.git/objects")
 	h.link(t, "objects", "g/.git/objects")
 	for dir, to := range map[string]string{"a": "git/free", "b": "other/.git", "c": "git/owned", "d": "git/bare", "e": "Documents"} {
@@ -290,7 +290,7 @@ func TestGitAlternates(t *testing.T) {
 	h := diskHost(t)
 	h.fakeRepo(t, "main/.git")
 	h.fakeRepo(t, "other/.git")
-	h.write(t, "main/.git/objects/info/alternates", h.Home+"/other/.git/objects\n")
+	writeBelow(&h, t, "main/.git/objects/info/alternates", h.Home+"/other/.git/objects\n")
 	if got, skipped := h.rulesFor(t, "main", "main"); got != "" || len(skipped) != 0 {
 		t.Errorf("opened %q, skipped %v", got, skipped)
 	}

@@ -23,7 +23,7 @@ func (rs *resolver) guard() {
 	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
 		return
 	}
-	g := rs.presets.newGuard(rs.r.Paths)
+	g := newGuard(&rs.presets, rs.r.Paths)
 	rs.secrets = g.secrets
 	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
 	dropped := func(p Path) bool { return isGuarded(p) && rs.skipped(p.Rule, g.refuse(&p)) }
@@ -73,7 +73,7 @@ func (rs *resolver) refuse(p *Path) error {
 // unwritable returns why only the user should make a path writable, or "".
 func (g *guard) unwritable(p *Path) string {
 	if g.search == nil {
-		g.search = g.host.realSearchPath()
+		g.search = realSearchPath(&g.host.Host)
 	}
 	if dir := g.onPATH(p); dir != "" {
 		return dir + " is on PATH"
@@ -98,10 +98,10 @@ func isAgent(r *Rule) bool {
 }
 
 // newGuard finds out what there is to guard. paths has what users made writable.
-func (h *Host) newGuard(paths []Path) *guard {
-	g := &guard{host: h, home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
-	if h.Home != "" {
-		g.home = h.Follow(g.home).Path
+func newGuard(v *view, paths []Path) *guard {
+	g := &guard{host: v, home: path.Clean(v.Home), dir: v.Dir, secrets: secretPaths(v)}
+	if v.Home != "" {
+		g.home = v.Follow(g.home).Path
 	}
 	for i := range paths {
 		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.BuiltIn() {
@@ -113,7 +113,7 @@ func (h *Host) newGuard(paths []Path) *guard {
 
 // guard is what paths are compared with. All of it is canonical.
 type guard struct {
-	host    *Host
+	host    *view
 	home    string
 	dir     string
 	project string // the repository around dir; "" until it is needed
@@ -171,9 +171,9 @@ func (g *guard) onPATH(p *Path) string {
 
 // realSearchPath returns PATH, also with its links followed: a directory that does not exist may
 // be made later. It is never nil.
-func (h *Host) realSearchPath() []string {
+func realSearchPath(h *Host) []string {
 	dirs := []string{}
-	for _, dir := range h.searchPath() {
+	for _, dir := range searchPath(h) {
 		dirs = append(dirs, dir)
 		if real := h.Follow(dir).Path; real != dir {
 			dirs = append(dirs, real)

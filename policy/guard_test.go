@@ -8,9 +8,9 @@ import (
 
 func TestGuardPresets(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "bin", "tools/bin", "tools/lib", "cache", "work/sub", ".ssh", ".config/gh", ".cargo/registry", "evil")
-	h.write(t, "tools/bin/prog", "")
-	h.write(t, ".npmrc", "")
+	mkdirsBelow(&h, t, "bin", "tools/bin", "tools/lib", "cache", "work/sub", ".ssh", ".config/gh", ".cargo/registry", "evil")
+	writeBelow(&h, t, "tools/bin/prog", "")
+	writeBelow(&h, t, ".npmrc", "")
 	for link, target := range map[string]string{"shims": "tools/bin", "keys": ".ssh", "evil/all": "."} {
 		if err := os.Symlink(filepath.Join(h.Home, target), filepath.Join(h.Home, link)); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestGuardPresets(t *testing.T) {
 		{Read | Write, "work/sub", dropped},
 		{Read | Exec, "work", Read | Exec},
 	} {
-		p := h.path(t, tt.access, tt.path)
+		p := presetPath(&h, t, tt.access, tt.path)
 		kept, skipped := guardOne(h, p)
 		got := dropped
 		if len(kept) == 1 {
@@ -66,7 +66,7 @@ func TestGuardPresets(t *testing.T) {
 // guardOne puts one path through the guard.
 func guardOne(h Host, p Path) ([]Path, []Skip) {
 	r := &Resolved{Paths: []Path{p}}
-	(&resolver{r: r, host: &h, presets: h}).guard()
+	(&resolver{r: r, host: &view{Host: h}, presets: view{Host: h}}).guard()
 	return r.Paths, r.Skipped
 }
 
@@ -74,9 +74,9 @@ func guardOne(h Host, p Path) ([]Path, []Skip) {
 // command, point them where they like.
 func TestGuardLinks(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "project", "repo/.git", "repo/sub", "other/sub", "Documents", "dotfiles", "venvs/real")
-	h.write(t, "dotfiles/gitconfig", "")
-	h.write(t, ".ssh/id", "")
+	mkdirsBelow(&h, t, "project", "repo/.git", "repo/sub", "other/sub", "Documents", "dotfiles", "venvs/real")
+	writeBelow(&h, t, "dotfiles/gitconfig", "")
+	writeBelow(&h, t, ".ssh/id", "")
 	for link, target := range map[string]string{
 		"project/.venv": "Documents", "repo/.venv": "Documents", "other/cache": "Documents", "venvs/link": "venvs/real",
 		".gitconfig": "dotfiles/gitconfig", ".bashrc": ".ssh/id",
@@ -129,14 +129,14 @@ func TestGuardLinks(t *testing.T) {
 // TestGuardLinkedHome checks that a home directory behind a link is recognised by its real path.
 func TestGuardLinkedHome(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "real/.ssh", "real/cache")
+	mkdirsBelow(&h, t, "real/.ssh", "real/cache")
 	link := filepath.Join(h.Home, "home")
 	if err := os.Symlink("real", link); err != nil {
 		t.Fatal(err)
 	}
 	h.Home, h.Dir = link, "/"
 	for p, want := range map[string]int{".ssh": 0, "": 0, "cache": 1} {
-		if kept, _ := guardOne(h, h.path(t, Read, p)); len(kept) != want {
+		if kept, _ := guardOne(h, presetPath(&h, t, Read, p)); len(kept) != want {
 			t.Errorf("%q: kept %v", p, kept)
 		}
 	}
@@ -146,7 +146,7 @@ func TestGuardLinkedHome(t *testing.T) {
 // secrets at the new place.
 func TestSecretPathsFollowVariables(t *testing.T) {
 	h := diskHost(t, "CARGO_HOME=/data/cargo", "XDG_CONFIG_HOME=/data/config")
-	g := h.newGuard(nil)
+	g := newGuard(&view{Host: h}, nil)
 	for _, want := range []string{"/data/cargo/credentials.toml", "/data/config/gh", h.Home + "/.ssh"} {
 		if got := g.secret(want, false); got != want {
 			t.Errorf("%s: %q", want, got)
@@ -158,7 +158,7 @@ func TestSecretPathsFollowVariables(t *testing.T) {
 func TestSecretsMoved(t *testing.T) {
 	h := diskHost(t)
 	h.Env = append(h.Env, "GNUPGHOME="+h.Home+"/keys", "KUBECONFIG="+h.Home+"/k/one:/etc/kube:"+h.Home+"/k/two:rel", "HISTFILE=/dev/null", "NETRC="+h.Home)
-	g := h.newGuard(nil)
+	g := newGuard(&view{Host: h}, nil)
 	for p, want := range map[string]string{
 		h.Home + "/keys/private": h.Home + "/keys", h.Home + "/k/one": h.Home + "/k/one", h.Home + "/k/two": h.Home + "/k/two",
 		h.Home + "/k/three": "", "/etc/kube": "", "/dev/null": "", h.Home + "/work": "",

@@ -39,7 +39,6 @@ type Host struct {
 	CountsDirs func(dir string) bool
 
 	walker *walker // what one Resolve has seen so far; nil otherwise
-	agents string  // what coding agents add to the name of the project's own cache
 }
 
 // Stat is the part of the result of lstat(2) that a policy needs.

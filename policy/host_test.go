@@ -34,7 +34,7 @@ func diskHost(t *testing.T, env ...string) Host {
 }
 
 // write makes a file below the home directory and returns its path.
-func (h *Host) write(t *testing.T, name, content string) string {
+func writeBelow(h *Host, t *testing.T, name, content string) string {
 	t.Helper()
 	p := filepath.Join(h.Home, name)
 	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
@@ -47,7 +47,7 @@ func (h *Host) write(t *testing.T, name, content string) string {
 }
 
 // mkdirs makes directories below the home directory.
-func (h *Host) mkdirs(t *testing.T, names ...string) {
+func mkdirsBelow(h *Host, t *testing.T, names ...string) {
 	t.Helper()
 	for _, n := range names {
 		if err := os.MkdirAll(filepath.Join(h.Home, n), 0o755); err != nil {
@@ -57,7 +57,7 @@ func (h *Host) mkdirs(t *testing.T, names ...string) {
 }
 
 // path returns a Path as Resolve would make it from a preset's rule.
-func (h *Host) path(t *testing.T, access Access, p string) Path {
+func presetPath(h *Host, t *testing.T, access Access, p string) Path {
 	t.Helper()
 	if !strings.HasPrefix(p, "/") {
 		p = filepath.Join(h.Home, p)

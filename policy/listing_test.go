@@ -59,7 +59,7 @@ func TestListAll(t *testing.T) {
 	host := diskHost(t)
 	const size = 2 * MaxListed
 	for i := range size {
-		host.write(t, strconv.Itoa(i), "")
+		writeBelow(&host, t, strconv.Itoa(i), "")
 	}
 	for n, l := range map[int]*Listing{0: List(&host, host.Dir), size: ListAll(&host, host.Dir)} {
 		sorted := slices.IsSortedFunc(l.Entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

@@ -64,7 +64,7 @@ func TestListingUnread(t *testing.T) {
 func TestWay(t *testing.T) {
 	h := diskHost(t)
 	in := h.Dir + "/"
-	h.write(t, "dir/file", "")
+	writeBelow(&h, t, "dir/file", "")
 	if err := errors.Join(os.Symlink("dir", in+"link"), os.Symlink("loop2", in+"loop"), os.Symlink("loop", in+"loop2"), os.Symlink("none", in+"dangling")); err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,13 @@ func TestWay(t *testing.T) {
 func TestRepositoryUnseen(t *testing.T) {
 	h := diskHost(t)
 	for _, name := range []string{"objects/x", "refs/x", "HEAD"} {
-		h.write(t, ".git/"+name, "")
+		writeBelow(&h, t, ".git/"+name, "")
 	}
-	h.write(t, "sub/x", "")
+	writeBelow(&h, t, "sub/x", "")
 	top := h.Dir
 	h.Dir += "/sub"
 	all := func(string) Access { return Read | Write }
-	if rules, skipped, _ := h.gitRules(all); len(skipped) > 0 || len(rules) > 0 {
+	if rules, skipped, _ := gitRules(&h, all); len(skipped) > 0 || len(rules) > 0 {
 		t.Errorf("the repository of the tree: %v, %v", rules, skipped)
 	}
 	lstat := h.Lstat
@@ -123,10 +123,10 @@ func TestRepositoryUnseen(t *testing.T) {
 		}
 		return 0
 	}
-	if rules, skipped, _ := h.gitRules(none); len(skipped) != 1 || len(rules) != 0 {
+	if rules, skipped, _ := gitRules(&h, none); len(skipped) != 1 || len(rules) != 0 {
 		t.Errorf("unknown: %v, %v; the repository is %s", rules, skipped, top)
 	}
-	if l := h.projectDirs(); len(l) != 1 {
+	if l := projectDirs(&h); len(l) != 1 {
 		t.Errorf("%d directories belong to the project", len(l))
 	}
 }
@@ -136,7 +136,7 @@ func TestRepositoryUnseen(t *testing.T) {
 func TestSpareUnseen(t *testing.T) {
 	for _, errno := range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
 		h := diskHost(t)
-		h.mkdirs(t, "project", ".gnupg")
+		mkdirsBelow(&h, t, "project", ".gnupg")
 		place := h.Home + "/.gnupg"
 		home := h.Home
 		h.Dir = home + "/project"

@@ -247,7 +247,7 @@ func TestMacTokens(t *testing.T) {
 		all = append(all, p)
 	}
 	r := mustResolve(t, Merge(all...), h)
-	tokens := append(tokenFiles(), "Library/Keychains/login.keychain-db", "Library/Application Support/pypoetry/auth.toml",
+	tokens := append(secretFilesOf(), "Library/Keychains/login.keychain-db", "Library/Application Support/pypoetry/auth.toml",
 		"Library/Application Support/Google/Chrome/Default/Cookies", "Library/Application Support/pdm/config.toml",
 		".android/adbkey", "Library/Cookies/x", "Library/LaunchAgents/x.plist")
 	for _, f := range tokens {

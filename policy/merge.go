@@ -120,7 +120,7 @@ func (p *Policy) AuditLog(h Host) (*Audit, error) {
 		return nil, nil
 	}
 	a := p.on(h.OS).Audit
-	dir, err := h.absolute(cmp.Or(a.Dir.Value, "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"))
+	dir, err := (&view{Host: h}).absolute(cmp.Or(a.Dir.Value, "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"))
 	if err != nil {
 		msg := fmt.Sprintf("the audit log's directory %q", a.Dir.Value)
 		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: msg, Err: err}}

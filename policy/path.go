@@ -15,8 +15,8 @@ const venvVariable = "ZSBX_VENV"
 // venv returns the first virtual environment on PATH, or "". It has a file pyvenv.cfg, and its
 // programs are in bin (venv, in Python's documentation). Directories of the system are not
 // looked at.
-func (h *Host) venv() string {
-	for _, dir := range h.searchPath() {
+func venv(h *Host) string {
+	for _, dir := range searchPath(h) {
 		top, name := path.Split(dir)
 		if name == "bin" && !ordinary(dir) && h.Look(top+"pyvenv.cfg").Presence == Present {
 			return path.Clean(top)
@@ -70,7 +70,7 @@ func (r *Resolved) ClosedPath() (closed []string) {
 // searchPath returns the absolute elements of the command's PATH, cleaned.
 func (r *Resolved) searchPath() []string {
 	asCommand := Host{Env: r.Env}
-	return asCommand.searchPath()
+	return searchPath(&asCommand)
 }
 
 // NextOnPATH returns the program of the same name in a directory on the command's PATH that comes

@@ -137,11 +137,11 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	return nil
 }
 
-// forPresets returns the host as presets see it: a variable that the policy sets moves a
+// forPresets returns the machine as presets see it: a variable that the policy sets moves a
 // tool's directories as one of the caller's does. PATH and HOME stay as they are for
 // programs outside.
-func (h *Host) forPresets(set []Named) Host {
-	seen := *h
+func (v *view) forPresets(set []Named) view {
+	seen := *v
 	var vars []string
 	for _, v := range slices.Backward(set) { // of set the last one counts, in an environment the first
 		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
@@ -149,7 +149,7 @@ func (h *Host) forPresets(set []Named) Host {
 		}
 	}
 	if vars != nil {
-		seen.Env = append(vars, h.Env...)
+		seen.Env = append(vars, v.Env...)
 	}
 	return seen
 }

@@ -142,7 +142,7 @@ func TestOwnFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range o.paths {
-			shared := h.expanded(q)
+			shared := (&view{Host: h}).expanded(q)
 			if strings.Contains(shared, "/Library/") {
 				continue
 			}
@@ -187,7 +187,7 @@ func TestDefaults(t *testing.T) {
 		"${A:-":                                  "",
 		"$A":                                     "",
 	} {
-		if got := h.expanded(in); got != want {
+		if got := (&view{Host: *h}).expanded(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -20,9 +20,8 @@ const maxOnPath = 4096
 // links on PATH lead. A directory counts with everything in it. The machine is looked at
 // once, when it is first asked.
 func (r *Resolved) OtherPrograms() func(p string, dir bool) string {
-	h := &r.host
-	places := sync.OnceValue(h.otherPrograms)
-	linked := sync.OnceValue(h.linkedPrograms)
+	places := sync.OnceValue(func() []string { return otherPrograms(&r.host) })
+	linked := sync.OnceValue(func() []string { return linkedPrograms(&r.host.Host) })
 	return func(p string, dir bool) string {
 		for _, place := range places() {
 			if Within(p, place) || dir && Within(place, p) {
@@ -59,12 +58,12 @@ func executedOn(system string) (written []string) {
 
 // otherPrograms returns where programs of other projects are, with and without the
 // caller's variables. The places need not exist.
-func (h *Host) otherPrograms() (all []string) {
-	usual := &Host{Home: h.Home, OS: h.OS}
-	for _, name := range slices.Concat(places("replaced"), executed[h.OS]()) {
-		for _, vars := range []*Host{h, usual} {
+func otherPrograms(v *view) (all []string) {
+	usual := &view{Host: Host{Home: v.Home, OS: v.OS}}
+	for _, name := range slices.Concat(places("replaced"), executed[v.OS]()) {
+		for _, vars := range []*view{v, usual} {
 			if p := vars.expanded(name); strings.HasPrefix(p, "/") && p != "/" {
-				all = append(all, h.Follow(p).Path)
+				all = append(all, v.Follow(p).Path)
 			}
 		}
 	}
@@ -74,8 +73,8 @@ func (h *Host) otherPrograms() (all []string) {
 
 // linkedPrograms returns where the links in directories on PATH lead, which need not exist. Those
 // of a directory that can't be listed are not known.
-func (h *Host) linkedPrograms() (all []string) {
-	for _, dir := range h.realSearchPath() {
+func linkedPrograms(h *Host) (all []string) {
+	for _, dir := range realSearchPath(h) {
 		if placeOf(dir, true, "system") != "" {
 			continue // zsbx proposes no rule for places of the system
 		}

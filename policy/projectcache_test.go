@@ -31,7 +31,7 @@ func TestOwnCache(t *testing.T) {
 		return ""
 	}
 	h := diskHost(t, "npm_config_cache=/shared/npm")
-	h.mkdirs(t, "a", "b")
+	mkdirsBelow(&h, t, "a", "b")
 	h.Dir = filepath.Join(h.Home, "a")
 	r := resolve(h)
 	if !slices.ContainsFunc(r.Create, func(p Path) bool { return p.Path == r.Cache }) || !Within(r.Cache, h.Home+"/.cache/zsbx-caches") {
@@ -72,7 +72,7 @@ func TestOwnCache(t *testing.T) {
 // tool's preset and no rule for the home directory opens.
 func TestAgentsCache(t *testing.T) {
 	h := diskHost(t)
-	h.mkdirs(t, "p", ".cache/zsbx-agents/x")
+	mkdirsBelow(&h, t, "p", ".cache/zsbx-agents/x")
 	h.Dir = filepath.Join(h.Home, "p")
 	caches := make(map[string]bool)
 	all := []string{"amp", "claude", "codex", "copilot", "cursor", "gemini", "goose", "opencode", "pi", "qwen"}

@@ -38,16 +38,16 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 			asked++
 		}
 	}
-	h.agents = cacheOfAgents(flat.FS.Rules)
+	v := view{Host: h, agents: cacheOfAgents(flat.FS.Rules)}
 	rs := &resolver{
-		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
-		host: &h, w: newWalker(&h, paths+32), // and the directories above
+		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: v},
+		host: &v, w: newWalker(&v.Host, paths+32), // and the directories above
 	}
-	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
-	rs.presets = h.forPresets(flat.Env.Set)
+	v.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
+	rs.presets = v.forPresets(flat.Env.Set)
 	if h.OS == "macos" && h.Home != "" {
 		rs.r.RealHome = h.Home
-		if pl, err := h.spelled(h.Home); err == nil {
+		if pl, err := v.spelled(h.Home); err == nil {
 			rs.r.RealHome = pl.path
 		}
 	}
@@ -104,10 +104,10 @@ func (p *Policy) paths(yield func(Rule) bool) {
 // resolver is one run of Resolve.
 type resolver struct {
 	r    *Resolved
-	host *Host
+	host *view
 	w    *walker
 
-	presets Host          // the host as presets see it
+	presets view          // the host as presets see it
 	secrets []secretPlace // found with the variables of presets
 	errs    Errors
 }
@@ -196,7 +196,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	return Path{}, false
 }
 
-// expandCode returns the code for an error of Host.absolute or Host.whole.
+// expandCode returns the code for an error of view.absolute or view.whole.
 func expandCode(err error) Code {
 	if errors.Is(err, errUnset) {
 		return CodeVariable

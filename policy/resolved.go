@@ -47,7 +47,7 @@ type Resolved struct {
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise
-	host  Host  // where it was resolved; without functions in a Resolved made by hand
+	host  view  // where it was resolved; without functions in a Resolved made by hand
 }
 
 // AssumeMade treats the directories of Create that will be made as existing, for when
@@ -114,7 +114,7 @@ const (
 )
 
 // Host returns the machine for which it was resolved.
-func (r *Resolved) Host() *Host { return &r.host }
+func (r *Resolved) Host() *Host { return &r.host.Host }
 
 // Policy turns the Resolved into a policy with canonical paths. It includes the rules of
 // the baseline and of presets, and its system categories are empty. It does not name the

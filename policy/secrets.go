@@ -28,26 +28,27 @@ const secretVariables = "variables"
 const agents = "coding agents"
 
 // secretPaths returns the places of the table on this machine.
-func (h *Host) secretPaths() []secretPlace {
-	if h.Home == "" {
+func secretPaths(v *view) []secretPlace {
+	if v.Home == "" {
 		return nil
 	}
 	groups := tables.Secrets
 	all := make([]secretPlace, 0, len(groups)+8)
 	bases := make(map[string][]string, 8)
+	usual := &view{Host: Host{Home: v.Home}}
 	for i := range groups {
 		s := &groups[i]
 		switch s.Name {
 		case secretTrees:
 			continue
 		case secretVariables:
-			if moved := h.movedSecrets(s); len(moved.names) > 0 {
+			if moved := movedSecrets(&v.Host, s); len(moved.names) > 0 {
 				all = append(all, moved)
 			}
 			continue
 		}
 		if bases[s.Note] == nil { // the default stays a place of secrets even if a variable moves it
-			bases[s.Note] = slices.Compact([]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)})
+			bases[s.Note] = slices.Compact([]string{secretBase(&v.Host, usual, s.Note), secretBase(&v.Host, v, s.Note)})
 		}
 		for _, base := range bases[s.Note] {
 			all = append(all, secretPlace{base, s.Entries, s.Name == agents})
@@ -59,7 +60,7 @@ func (h *Host) secretPaths() []secretPlace {
 // movedSecrets returns the places of secrets in the home directory that variables name. A
 // rule for all of the home directory does not mean them, just as it does not mean the
 // default places.
-func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
+func movedSecrets(h *Host, variables *tables.Section) secretPlace {
 	at := h.Way(h.Home)
 	home := at.Path
 	set := secretPlace{base: home, agent: variables.Note == agents}
@@ -82,7 +83,7 @@ func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 
 // secretBase returns a directory of the table, with the variables of a host. It is
 // canonical, as far as that is known, unless it does not exist.
-func (h *Host) secretBase(vars *Host, base string) string {
+func secretBase(h *Host, vars *view, base string) string {
 	written := vars.expanded(base)
 	if to := h.Way(written); to.Presence != Absent {
 		return to.Path
@@ -159,7 +160,7 @@ func (rs *resolver) denySecrets() {
 		return at >= 0
 	}
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
-		files, unread := rs.presets.tokenFiles(pattern, opened)
+		files, unread := tokenFiles(&rs.presets, pattern, opened)
 		for _, f := range append(files, unread...) {
 			pl, err := rs.w.walk(f) // with an error it is unknown whether there is a file
 			secret := err != nil || !pl.stat.Mode.IsDir() || len(unread) > 0
@@ -188,8 +189,8 @@ func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
 // tokenFiles returns the files that a pattern of secretTrees names on this machine, if
 // the directory with which it begins is wanted. Some of them may not exist. If that directory
 // can't be listed, it is unread: it may have any of them.
-func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all, unread []string) {
-	whole := h.expanded(pattern)
+func tokenFiles(v *view, pattern string, wanted func(dir string) bool) (all, unread []string) {
+	whole := v.expanded(pattern)
 	dir, rest, wild := strings.Cut(whole, "/*")
 	if !wild {
 		dir = path.Dir(whole)
@@ -200,7 +201,7 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all, un
 	if !wild {
 		return []string{whole}, nil
 	}
-	entries, err := h.Entries(dir, -1)
+	entries, err := v.Entries(dir, -1)
 	if err != nil && !Missing(err) {
 		return nil, []string{dir}
 	}
@@ -232,7 +233,7 @@ func (rs *resolver) spareSecrets() {
 	builtIn := rs.r.builtIn()
 	secrets := rs.secrets
 	if secrets == nil || wide != nil || len(rs.presets.Env) != len(rs.host.Env) {
-		secrets = rs.host.secretPaths()
+		secrets = secretPaths(rs.host)
 	}
 	for i := range secrets {
 		set := &secrets[i]
@@ -254,8 +255,8 @@ func (rs *resolver) spareSecrets() {
 // spareAgents closes the caches of coding agents, with their logins, in what a rule for the
 // directory above opens: users who write --rw ~/.cache do not know that they are there.
 func (rs *resolver) spareAgents() {
-	for _, vars := range []*Host{{Home: rs.host.Home}, rs.host} {
-		base := rs.host.secretBase(vars, "${XDG_CACHE_HOME:-~/.cache}")
+	for _, vars := range []*view{{Host: Host{Home: rs.host.Home}}, rs.host} {
+		base := secretBase(&rs.host.Host, vars, "${XDG_CACHE_HOME:-~/.cache}")
 		for i := range rs.r.Paths {
 			if p := &rs.r.Paths[i]; !p.Rule.Origin.BuiltIn() && Within(base, p.Path) {
 				rs.spare(p.Rule.Origin, base, base+agentCaches)
@@ -336,14 +337,14 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	if r.host.Lstat == nil {
 		return func(string, Access, bool) string { return "it can't be looked at" }
 	}
-	h := r.host
-	g := h.newGuard(nil)
-	g.search = g.host.realSearchPath()
+	v := r.host
+	g := newGuard(&v, nil)
+	g.search = realSearchPath(&g.host.Host)
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
-		files, unread := h.tokenFiles(pattern, func(string) bool { return true })
+		files, unread := tokenFiles(&v, pattern, func(string) bool { return true })
 		for _, f := range append(files, unread...) {
-			if to := h.Way(f); to.Presence != Absent {
+			if to := v.Way(f); to.Presence != Absent {
 				tokens = append(tokens, to.Path)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokenFiles are files with keys, tokens and passwords that are known to be in home directories.
-func tokenFiles() []string {
+// secretFilesOf returns files with keys, tokens and passwords that are known to be in home directories.
+func secretFilesOf() []string {
 	return []string{
 		".ssh/id_ed25519", ".ssh/config", ".gnupg/private-keys-v1.d/x.key", ".netrc", ".git-credentials", ".config/git/credentials",
 		".cargo/credentials.toml", ".cargo/credentials", ".npmrc", ".yarnrc.yml", ".yarnrc", ".bunfig.toml", ".pypirc", ".config/pip/pip.conf",
@@ -40,16 +40,16 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 		}
 		all = append(all, p, &Policy{Presets: []Named{{Value: info.Name}}})
 		for _, r := range slices.Concat(p.FS.Rules, p.forSystem("linux").FS.Rules) {
-			written := h.expanded(r.Path)
+			written := (&view{Host: h}).expanded(r.Path)
 			if name, ok := strings.CutPrefix(written, h.Home+"/"); ok && filepath.Ext(written) != ".toml" && filepath.Ext(written) != ".sh" {
-				h.mkdirs(t, name)
+				mkdirsBelow(&h, t, name)
 			}
 		}
 	}
-	for _, f := range tokenFiles() {
-		h.write(t, f, "token")
+	for _, f := range secretFilesOf() {
+		writeBelow(&h, t, f, "token")
 	}
-	h.mkdirs(t, "project")
+	mkdirsBelow(&h, t, "project")
 	h.Dir = filepath.Join(h.Home, "project")
 	return h, Merge(all...)
 }
@@ -84,7 +84,7 @@ func TestNoTokenReadable(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s=%s: %v", variable, value, err)
 			}
-			for _, f := range tokenFiles() {
+			for _, f := range secretFilesOf() {
 				if variable == "GIT_CONFIG_GLOBAL" && strings.HasPrefix(f, ".config") {
 					continue // named by the user as git's settings
 				}
@@ -124,7 +124,7 @@ func TestPresetsProperty(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for _, f := range tokenFiles() {
+		for _, f := range secretFilesOf() {
 			if _, named := vars["GIT_CONFIG_GLOBAL"]; named {
 				continue // a file that the user names as git's settings
 			}
@@ -165,7 +165,7 @@ func TestNothingOnPATHWritable(t *testing.T) {
 	}
 	path := "PATH=/usr/local/bin:/usr/bin"
 	for _, d := range dirs {
-		h.write(t, d+"/prog", "")
+		writeBelow(&h, t, d+"/prog", "")
 		path += ":" + filepath.Join(h.Home, d)
 	}
 	h.Env = []string{path}
@@ -204,7 +204,7 @@ func TestCreate(t *testing.T) {
 		{"GOPATH=~/.ssh", "CACHE ~/.cache/go-build ~/.cache/gopls"},
 	} {
 		h := diskHost(t)
-		h.mkdirs(t, ".ssh")
+		mkdirsBelow(&h, t, ".ssh")
 		h.Env = []string{strings.ReplaceAll(tt.env, "~", h.Home)}
 		r, err := p.Resolve(h)
 		if err != nil {
@@ -212,7 +212,7 @@ func TestCreate(t *testing.T) {
 		}
 		var got []string
 		for _, rule := range r.Create {
-			got = append(got, strings.Replace(strings.Replace(rule.Path, h.projectCache(), "CACHE", 1), h.Home, "~", 1))
+			got = append(got, strings.Replace(strings.Replace(rule.Path, (&view{Host: h}).projectCache(), "CACHE", 1), h.Home, "~", 1))
 		}
 		if fmt.Sprint(got) != "["+tt.want+"]" {
 			t.Errorf("%s: %v, want %s", tt.env, got, tt.want)

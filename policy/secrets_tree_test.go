@@ -61,10 +61,10 @@ func TestSecretsInTrees(t *testing.T) {
 		all = append(all, p)
 	}
 	for secret, neighbour := range treeSecrets() {
-		h.write(t, secret, "token")
-		h.write(t, neighbour, "")
+		writeBelow(&h, t, secret, "token")
+		writeBelow(&h, t, neighbour, "")
 	}
-	h.mkdirs(t, "project")
+	mkdirsBelow(&h, t, "project")
 	h.Dir = filepath.Join(h.Home, "project")
 	r, err := Merge(all...).Resolve(h)
 	if err != nil {
@@ -109,10 +109,10 @@ func TestMacSecretsInTrees(t *testing.T) {
 		".local/pipx/venvs/black/pipx_metadata.json":                               ".local/pipx/venvs/black/bin/black",
 	}
 	for secret, neighbour := range secrets {
-		h.write(t, secret, "token")
-		h.write(t, neighbour, "")
+		writeBelow(&h, t, secret, "token")
+		writeBelow(&h, t, neighbour, "")
 	}
-	h.mkdirs(t, "project")
+	mkdirsBelow(&h, t, "project")
 	h.Dir = filepath.Join(h.Home, "project")
 	r := mustResolve(t, Merge(all...), h)
 	for secret, neighbour := range secrets {
@@ -181,9 +181,9 @@ func TestSecretsInClosedTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	const secret = ".nvm/versions/node/v22.1.0/etc/npmrc"
-	h.write(t, secret, "token")
-	h.write(t, ".nvm/versions/node/v22.1.0/etc/other", "")
-	h.mkdirs(t, "project")
+	writeBelow(&h, t, secret, "token")
+	writeBelow(&h, t, ".nvm/versions/node/v22.1.0/etc/other", "")
+	mkdirsBelow(&h, t, "project")
 	h.Dir = filepath.Join(h.Home, "project")
 	readDir := h.ReadDir
 	var failure error

@@ -22,7 +22,12 @@ const sourceSign = "--sign"
 // if the user's git configuration does not say that commits are signed, or if no agent runs. The
 // repository's own is a stranger's: it must not decide which agent is opened.
 func Sign(h *Host) (*Policy, error) {
-	s := signing{host: h, from: Origin{Source: sourceSign}, set: map[string]string{}, maybe: map[string]maybe{}}
+	s := signing{
+		host:  &view{Host: *h},
+		from:  Origin{Source: sourceSign},
+		set:   map[string]string{},
+		maybe: map[string]maybe{},
+	}
 	s.configuration()
 	if err := s.undecided(); err != nil {
 		return nil, err
@@ -39,7 +44,7 @@ func Sign(h *Host) (*Policy, error) {
 
 // signing is what Sign found out.
 type signing struct {
-	host *Host
+	host *view
 	from Origin
 	set  map[string]string // settings of git, in lower case; the last one counts
 
@@ -63,7 +68,7 @@ func (s *signing) configuration() {
 	if global := h.Getenv("GIT_CONFIG_GLOBAL"); global != "" {
 		files = []string{"/etc/gitconfig", global}
 	}
-	repo, _ := h.findRepository(path.Clean(h.Dir)) // for conditions
+	repo, _ := findRepository(&h.Host, path.Clean(h.Dir)) // for conditions
 	const deepest = 5
 	for _, file := range files {
 		s.read(file, repo.gitDir, "", deepest)
@@ -206,7 +211,7 @@ func (s *signing) ssh() (*Policy, error) {
 	if !strings.HasSuffix(file, ".pub") {
 		file += ".pub"
 	}
-	if why := s.host.notPublic(file); why != "" {
+	if why := notPublic(&s.host.Host, file); why != "" {
 		return nil, s.fail("git config user.signingkey", "user.signingkey: %s %s", file, why)
 	}
 	p.FS.Rules = []Rule{{Path: literal(file), Access: Read, Origin: s.from}}
@@ -214,7 +219,7 @@ func (s *signing) ssh() (*Policy, error) {
 }
 
 // notPublic returns why a file is no public key of SSH, or "".
-func (h *Host) notPublic(file string) string {
+func notPublic(h *Host, file string) string {
 	text, err := h.ReadFile(file)
 	if err != nil {
 		return "can't be read"
@@ -293,7 +298,7 @@ func (rs *resolver) signing() {
 		if !p.Mode.IsRegular() {
 			continue
 		}
-		why := rs.host.notPublic(p.Path)
+		why := notPublic(&rs.host.Host, p.Path)
 		if at := rs.host.Look(p.Path); at.Presence != Present || at.Stat.ID != p.ID {
 			why = "has just been replaced"
 		}

@@ -24,8 +24,8 @@ func signingHost(t *testing.T) Host {
 	t.Cleanup(func() { _ = l.Close() })
 	h.Env = append(h.Env, "SSH_AUTH_SOCK="+dir+"/agent", "GIT_CONFIG_GLOBAL="+h.Home+"/gitconfig")
 	h.fakeRepo(t, "work/Project/.git")
-	h.write(t, "key.pub", "ssh-ed25519 AAAA me\n")
-	h.write(t, "other.pub", "ssh-ed25519 BBBB me\n")
+	writeBelow(&h, t, "key.pub", "ssh-ed25519 AAAA me\n")
+	writeBelow(&h, t, "other.pub", "ssh-ed25519 BBBB me\n")
 	h.Dir = h.Home + "/work/Project"
 	return h
 }
@@ -35,8 +35,8 @@ const signsBySSH = "[commit]\n\tgpgsign = true\n[gpg]\n\tformat = ssh\n[user]\n\
 // TestSignConditions includes another key under conditions: those that can't be decided are told.
 func TestSignConditions(t *testing.T) {
 	h := signingHost(t)
-	h.write(t, "other.cfg", "[user]\n\tsigningkey = ~/other.pub\n")
-	h.write(t, "same.cfg", "[user]\n\tsigningkey = ~/key.pub\n")
+	writeBelow(&h, t, "other.cfg", "[user]\n\tsigningkey = ~/other.pub\n")
+	writeBelow(&h, t, "same.cfg", "[user]\n\tsigningkey = ~/key.pub\n")
 	link := h.Home + "/linked"
 	if err := os.Symlink(h.Home+"/work", link); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestSignConditions(t *testing.T) {
 		"gitdir:~/w*/": unsaid, "gitdir:**/x/": unsaid, "onbranch:main": unsaid, "hasconfig:remote.*.url:https://example.org/**": unsaid,
 		"nonsense:x": key,
 	} {
-		h.write(t, "gitconfig", signsBySSH+"[includeIf \""+condition+"\"]\n\tpath = other.cfg\n")
+		writeBelow(&h, t, "gitconfig", signsBySSH+"[includeIf \""+condition+"\"]\n\tpath = other.cfg\n")
 		got, err := Sign(&h)
 		switch {
 		case err != nil && (want != unsaid || !strings.Contains(err.Error(), unsaid)):
@@ -63,13 +63,13 @@ func TestSignConditions(t *testing.T) {
 		signsBySSH + "[includeIf \"onbranch:x\"]\n\tpath = same.cfg\n",
 		"[includeIf \"onbranch:x\"]\n\tpath = other.cfg\n" + signsBySSH,
 	} {
-		h.write(t, "gitconfig", text)
+		writeBelow(&h, t, "gitconfig", text)
 		if _, err := Sign(&h); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	h.write(t, "deep.cfg", "[include]\n\tpath = other.cfg\n")
-	h.write(t, "gitconfig", signsBySSH+"[includeIf \"onbranch:x\"]\n\tpath = deep.cfg\n")
+	writeBelow(&h, t, "deep.cfg", "[include]\n\tpath = other.cfg\n")
+	writeBelow(&h, t, "gitconfig", signsBySSH+"[includeIf \"onbranch:x\"]\n\tpath = deep.cfg\n")
 	if _, err := Sign(&h); err == nil {
 		t.Error("what an unknown include includes was taken for known")
 	}
@@ -78,8 +78,8 @@ func TestSignConditions(t *testing.T) {
 // TestSignReplacedKey replaces the public key between the look at it and the resolution.
 func TestSignReplacedKey(t *testing.T) {
 	h := signingHost(t)
-	h.write(t, "gitconfig", signsBySSH)
-	h.write(t, "private", "-----BEGIN OPENSSH PRIVATE KEY-----\n")
+	writeBelow(&h, t, "gitconfig", signsBySSH)
+	writeBelow(&h, t, "private", "-----BEGIN OPENSSH PRIVATE KEY-----\n")
 	resolve := func(swap func()) error {
 		p, err := Sign(&h)
 		if err != nil {
@@ -100,7 +100,7 @@ func TestSignReplacedKey(t *testing.T) {
 		t.Errorf("a link to a private key: %v", err)
 	}
 	_ = os.Remove(h.Home + "/key.pub")
-	h.write(t, "key.pub", "ssh-ed25519 AAAA me\n")
+	writeBelow(&h, t, "key.pub", "ssh-ed25519 AAAA me\n")
 	read := h.ReadFile
 	h.ReadFile = func(name string) ([]byte, error) { // the file changes places while it is read
 		text, err := read(name)

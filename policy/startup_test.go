@@ -12,9 +12,9 @@ import (
 // places that programs outside run or trust: none becomes writable.
 func TestRelocations(t *testing.T) {
 	h, p := homeWithEverything(t)
-	h.mkdirs(t, "project/.git/hooks", "project/.vscode", "project/.cache", ".config/fish/functions", ".config/systemd/user", ".config/nvim/lua",
+	mkdirsBelow(&h, t, "project/.git/hooks", "project/.vscode", "project/.cache", ".config/fish/functions", ".config/systemd/user", ".config/nvim/lua",
 		".local/bin", ".local/lib/python3/site-packages", ".local/share/uv/tools", ".local/share/applications", "caches/own")
-	h.write(t, ".bashrc", "")
+	writeBelow(&h, t, ".bashrc", "")
 	var asked []string
 	for _, list := range [][]string{StartupFiles("macos"), places("programs"), {"project/.git", "project/.git/hooks", "project/.vscode"}} {
 		for _, name := range list {
@@ -59,7 +59,9 @@ func movedBy(h Host, p *Policy, variable string) *Policy {
 	usual.Env, moved.Env = nil, []string{variable + "=/moved"}
 	few, linux := *p, *p.forSystem("linux")
 	for _, part := range []*Policy{&few, &linux} {
-		part.FS.Rules = slices.DeleteFunc(slices.Clone(part.FS.Rules), func(r Rule) bool { return usual.expanded(r.Path) == moved.expanded(r.Path) })
+		part.FS.Rules = slices.DeleteFunc(slices.Clone(part.FS.Rules), func(r Rule) bool {
+			return (&view{Host: usual}).expanded(r.Path) == (&view{Host: moved}).expanded(r.Path)
+		})
 	}
 	*few.part("linux") = &linux
 	return &few
