@@ -1,0 +1,8 @@
+// Package egress is the engine of a network by name: a list of hosts is allowed, and
+// nothing else. Nothing uses it yet: no command of zsbx has such a list.
+//
+// Its packages know no kernel, no files and no policy. Whoever uses them brings rules,
+// connections, a dialer, a lookup and a place for events:
+//
+//   - rule reads rules, and decides: for a check, the resolver, the broker and the relay
+package egress

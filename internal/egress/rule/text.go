@@ -1,0 +1,213 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/shell"
+)
+
+// longest is how many bytes of a text that somebody else wrote are printed.
+const longest = 80
+
+// Quote writes a text that somebody else wrote: cut, and without what could control a terminal.
+func Quote(s string) string {
+	if len(s) <= longest {
+		return strconv.QuoteToASCII(s)
+	}
+	return strconv.QuoteToASCII(s[:longest]) + "..."
+}
+
+// plain writes a host: as it is if it looks like one, quoted otherwise.
+func plain(host string) string {
+	for i := range len(host) {
+		if !nameByte(host[i]) && host[i] != '.' && host[i] != ':' {
+			return Quote(host)
+		}
+	}
+	if host == "" || len(host) > longest {
+		return Quote(host)
+	}
+	return host
+}
+
+// Where writes the host and the port of a verdict.
+func (v *Verdict) Where() string {
+	host := plain(v.Host)
+	if v.Port == 0 {
+		return host
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(int(v.Port))
+}
+
+// Line writes a refusal as one line: where to, who, why, and what to type. Who may be "".
+func (v *Verdict) Line(who string) string {
+	line := v.Where()
+	if who != "" {
+		line += " (" + who + ")"
+	}
+	line += ": " + v.Text
+	if v.Flag != "" {
+		line += "; to allow: " + v.Flag
+	}
+	return line
+}
+
+// Fail returns a verdict about what is allowed and does not work, for the reasons Upstream and
+// Limit. What an upstream said is quoted by whoever calls this.
+func (v Verdict) Fail(why Reason, text string) Verdict {
+	return v.because(why, text, "")
+}
+
+// because makes a verdict a refusal.
+func (v Verdict) because(why Reason, text, flag string) Verdict {
+	v.Rule = nil
+	v.Reason = why
+	v.Text = text
+	v.Flag = flag
+	return v
+}
+
+// flag writes what allows the verdict's host on its port, or "" if the host is none that a rule can have.
+func (v Verdict) flag(name string, kind Kind) string {
+	text := v.Host
+	if a, err := netip.ParseAddr(v.Host); err == nil {
+		text = hostOf(netip.PrefixFrom(a, a.BitLen()))
+	}
+	text += ":" + strconv.Itoa(int(max(v.Port, 1)))
+	r, err := Parse(text, Marks{})
+	if err != nil {
+		return ""
+	}
+	if v.Port == 0 {
+		r.Port = defaultPort
+		r.Kind = defaultKind(r.Form, r.Port)
+	}
+	if kind != "" {
+		r.Kind = kind
+	}
+	return name + " " + shell.Quote(r.String())
+}
+
+func (v Verdict) host() Verdict {
+	return v.because(Host, "not in [net] hosts", v.flag("--allow-host", ""))
+}
+
+func (v Verdict) numeric() Verdict {
+	text := "a numeric address, not in [net] hosts and not that of a name in it"
+	return v.because(Numeric, text, v.flag("--allow-host", ""))
+}
+
+func (v Verdict) loopback() Verdict {
+	local := v
+	local.Host = "localhost"
+	text := "a server of this machine that the session did not start"
+	return v.because(Loopback, text, local.flag("--allow-host", ""))
+}
+
+func (v Verdict) port(ports []uint16) Verdict {
+	return v.because(Port, "the host is allowed on "+list(ports)+" only", v.flag("--allow-host", ""))
+}
+
+func (v Verdict) deny(d *Rule) Verdict {
+	return v.because(Denied, fmt.Sprintf("denied by %s in [net] deny_hosts", Quote(d.String())), "")
+}
+
+func (v Verdict) private(a netip.Addr, word string) Verdict {
+	text := fmt.Sprintf("its address %s is %s", a, word)
+	return v.because(Private, text, v.flag("--allow-private-host", ""))
+}
+
+// otherKind refuses what is no TLS for a rule that means TLS, or no HTTP.
+func (v Verdict) otherKind(seen *Seen) Verdict {
+	flag := v.flag("--allow-host", seen.Kind)
+	if v.rules[0].Kind == TLS {
+		return v.because(NotTLS, "the host is allowed for TLS, and this is "+known(seen.Kind), flag)
+	}
+	return v.because(HTTPBad, "the host is allowed for HTTP/1, and this is "+known(seen.Kind), flag)
+}
+
+// known names what was recognised.
+func known(k Kind) string {
+	switch k {
+	case TLS:
+		return "TLS"
+	case HTTP:
+		return "HTTP/1"
+	}
+	return "something else"
+}
+
+// fault refuses what can't be read.
+func (v Verdict) fault(seen *Seen) Verdict {
+	if seen.Kind == TLS {
+		return v.because(NotTLS, "the TLS handshake can't be read: "+seen.Fault, "")
+	}
+	return v.because(HTTPBad, "the HTTP request is refused: "+seen.Fault, "")
+}
+
+// otherName refuses a ClientHello or a request for another host.
+func (v Verdict) otherName(seen *Seen) Verdict {
+	if seen.Kind == HTTP {
+		return v.because(HTTPHost, "the HTTP request asks for "+Quote(seen.Name), "")
+	}
+	if seen.Name != "" {
+		return v.because(SNI, "the TLS handshake asks for "+Quote(seen.Name), "")
+	}
+	return v.because(NoSNI, "the TLS handshake names no server", "")
+}
+
+func (v Verdict) hidden() Verdict {
+	text := "the TLS handshake can hide another name (ECH); only a file can allow it, by ech = true"
+	return v.because(ECH, text, "")
+}
+
+// portsFor returns the ports on which a name is allowed, sorted.
+func (x *index) portsFor(name string) []uint16 {
+	all := map[uint16]bool{}
+	for p := range x.places(name) {
+		for port := range p.by {
+			all[port] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// portsOf returns the ports on which an address is allowed, sorted.
+func (x *index) portsOf(a netip.Addr) []uint16 {
+	all := map[uint16]bool{}
+	for _, bits := range x.bits {
+		p, err := a.Prefix(bits)
+		if err != nil || x.nets[p] == nil {
+			continue
+		}
+		for port := range x.nets[p].by {
+			all[port] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// list writes ports, at most five.
+func list(ports []uint16) string {
+	const most = 5
+	var words []string
+	for _, p := range ports[:min(len(ports), most)] {
+		words = append(words, strconv.Itoa(int(p)))
+	}
+	if len(ports) > most {
+		words = append(words, fmt.Sprintf("%d other ports", len(ports)-most))
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
