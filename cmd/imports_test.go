@@ -26,8 +26,9 @@ func TestImports(t *testing.T) {
 		{"internal/glob", rooms()},
 		{"internal/units", rooms()},
 		{"internal/tables", rooms()},
-		// The engine knows no kernel and no files. What net/http and its kind cost, each start would pay.
-		{"internal/egress/rule", append(rooms(), "os", "golang.org/x/sys/unix", "net", "net/http", "crypto/tls", "net/textproto")},
+		{"internal/egress/rule", engine("net")},
+		{"internal/egress/hello", engine("net")},
+		{"internal/egress/http1", engine("net")},
 		{"policy/internal/tree", rooms()},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
@@ -92,4 +93,10 @@ func rooms(but ...string) []string {
 		}
 	}
 	return out
+}
+
+// engine returns what the packages of a network by name may not import: all rooms, and what knows the
+// kernel or files. What net/http and its kind cost, each start of zsbx would pay.
+func engine(more ...string) []string {
+	return append(append(rooms(), more...), "os", "golang.org/x/sys/unix", "net/http", "crypto/tls", "net/textproto")
 }

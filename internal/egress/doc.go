@@ -5,4 +5,5 @@
 // connections, a dialer, a lookup and a place for events:
 //
 //   - rule reads rules, and decides: for a check, the resolver, the broker and the relay
+//   - hello reads a ClientHello, http1 requests: they know no rules
 package egress
