@@ -29,6 +29,7 @@ func TestImports(t *testing.T) {
 		{"internal/egress/rule", engine("net")},
 		{"internal/egress/hello", engine("net")},
 		{"internal/egress/http1", engine("net")},
+		{"internal/egress/names", engine()},
 		{"policy/internal/tree", rooms()},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},

@@ -5,5 +5,6 @@
 // connections, a dialer, a lookup and a place for events:
 //
 //   - rule reads rules, and decides: for a check, the resolver, the broker and the relay
+//   - names answers DNS messages, and knows which address it has handed out for which name
 //   - hello reads a ClientHello, http1 requests: they know no rules
 package egress
