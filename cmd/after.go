@@ -9,8 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/variables"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -63,10 +66,10 @@ func among(programs, argv []string) bool {
 
 // builds reports whether a command is a toolchain's, by its name, or a script or program of the
 // project, also one that a shell is to run.
-func builds(r *policy.Resolved, argv []string) bool {
+func builds(r *resolve.Resolved, argv []string) bool {
 	inProject := func(word string) bool {
 		file, st, exists := r.Look(word)
-		return exists && st.Mode.IsRegular() && policy.Within(file, r.Dir)
+		return exists && st.Mode.IsRegular() && host.Within(file, r.Dir)
 	}
 	if len(argv) > 1 && isShell(argv[0]) && inProject(argv[1]) {
 		return true
@@ -77,7 +80,7 @@ func builds(r *policy.Resolved, argv []string) bool {
 		}
 	}
 	detected := func(p policy.Named) bool { return strings.HasPrefix(p.Origin.Source, "detected by command ") }
-	return slices.ContainsFunc(r.Presets, detected) || len(policy.PresetsOf(shellPrograms(argv))) > 0
+	return slices.ContainsFunc(r.Presets, detected) || len(resolve.PresetsOf(shellPrograms(argv))) > 0
 }
 
 func isShell(program string) bool {
@@ -127,8 +130,8 @@ var beforeProgram = []string{
 // missingFlags returns flags without which the command probably could not work: --rw . if no flag
 // names a file, unless the command writes nothing or may not write there anyway; and presets of the
 // commands that a shell was to run.
-func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
-	readOnly := func(p policy.Path) bool { return p.Rule.Origin.Source == "default" && p.Path == r.Dir }
+func missingFlags(r *resolve.Resolved, argv []string) (flags []string) {
+	readOnly := func(p resolve.Path) bool { return p.Rule.Origin.Source == "default" && p.Path == r.Dir }
 	reads := slices.Contains(slices.Concat(answering, reading), path.Base(argv[0]))
 	if slices.ContainsFunc(r.Paths, readOnly) && !reads && unix.Access(r.Dir, unix.W_OK) == nil {
 		all := policy.Read | policy.Write | policy.Exec
@@ -136,7 +139,7 @@ func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
 			flags = append(flags, "--rw", ".")
 		}
 	}
-	for _, name := range policy.PresetsOf(shellPrograms(argv)) {
+	for _, name := range resolve.PresetsOf(shellPrograms(argv)) {
 		if !slices.ContainsFunc(r.Presets, func(p policy.Named) bool { return p.Value == name }) {
 			flags = append(flags, "--preset", name)
 		}
@@ -145,13 +148,13 @@ func missingFlags(r *policy.Resolved, argv []string) (flags []string) {
 }
 
 // leftOut returns one line about variables that the command did not get, or "".
-func leftOut(r *policy.Resolved) string {
+func leftOut(r *resolve.Resolved) string {
 	names := r.LeftOut()
 	if len(names) == 0 {
 		return ""
 	}
 	how := "--env NAME passes one"
-	if slices.ContainsFunc(names[:min(len(names), mostNamed)], policy.SteersLoader) {
+	if slices.ContainsFunc(names[:min(len(names), mostNamed)], variables.SteersLoader) {
 		how += ", and --env NAME=VALUE one that steers a loader"
 	}
 	return fmt.Sprintf("left out of the environment: %s (%s)", few(names), how)
@@ -159,14 +162,14 @@ func leftOut(r *policy.Resolved) string {
 
 // closedNet returns one line about the network, if it is limited and the command needs one by its
 // name, or "".
-func closedNet(r *policy.Resolved, argv []string) string {
+func closedNet(r *resolve.Resolved, argv []string) string {
 	names := append([]string{path.Base(argv[0])}, shellPrograms(argv)...)
-	at := slices.IndexFunc(names, policy.UsesNetwork)
-	if at < 0 || r.Net.Mode == policy.NetOpen {
+	at := slices.IndexFunc(names, resolve.UsesNetwork)
+	if at < 0 || r.Net.Mode == resolve.NetOpen {
 		return ""
 	}
 	what := "the network was closed"
-	if r.Net.Mode == policy.NetPorts {
+	if r.Net.Mode == resolve.NetPorts {
 		what = "only the listed TCP ports were open"
 	}
 	return fmt.Sprintf("%s (%s), which may be why %s failed", what, r.Net.From, shell.Quote(names[at]))

@@ -20,9 +20,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/nearest"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // The exit statuses of zsbx itself, as env(1) and timeout(1) have them. Otherwise the
@@ -218,13 +219,13 @@ func (a *app) unknownCommand(args []string) error {
 	switch {
 	case args[0] == "shell":
 		hint = "zsbx run --rw . -- " + path.Base(cmp.Or(os.Getenv("SHELL"), "sh"))
-	case len(policy.PresetsOf(args[:1])) > 0: // it builds something
+	case len(resolve.PresetsOf(args[:1])) > 0: // it builds something
 		hint = "zsbx run --rw . -- " + quoteArgs(args)
 	case a.finds(args[0]):
 		hint = "zsbx run -- " + quoteArgs(args)
 	}
 	names := slices.Sorted(maps.Keys(commands()))
-	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), policy.DidYouMean(args[0], names))
+	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), nearest.DidYouMean(args[0], names))
 }
 
 // otherNames are what commands are called elsewhere.

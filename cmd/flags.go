@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/internal/nearest"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/units"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // mistakes collects what is wrong with a command line. The values of flags are checked
@@ -85,7 +85,7 @@ func oneOf(word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	return fmt.Errorf("must be one of %s%s", strings.Join(words, ", "), policy.DidYouMean(word, words))
+	return fmt.Errorf("must be one of %s%s", strings.Join(words, ", "), nearest.DidYouMean(word, words))
 }
 
 // duration adds a flag that is a time span, *d by default.
@@ -118,7 +118,7 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
 		flag, typed := unknownFlag(none)
 		fs.AddFlag(flag)
-		like := policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)
+		like := nearest.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)
 		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, like))
 		a.errs = nil // those are found again
 	}

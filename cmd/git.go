@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // tellGit says that git can't change its configuration, or the repository, if git was to do that:
@@ -40,7 +41,7 @@ func (a *app) tellGit(plan *enforce.Plan, argv []string) {
 }
 
 // changedByGit returns the file that git has to write first for the command that words tell it, or "".
-func changedByGit(r *policy.Resolved, words []string) string {
+func changedByGit(r *resolve.Resolved, words []string) string {
 	for i, word := range words {
 		if path.Base(word) != "git" {
 			continue
@@ -74,7 +75,7 @@ type gitCall struct {
 }
 
 // readGit reads what follows the word git: flags of git itself, a command, its arguments.
-func readGit(r *policy.Resolved, words []string) (call gitCall) {
+func readGit(r *resolve.Resolved, words []string) (call gitCall) {
 	call.dir = r.Dir
 	valued := []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"}
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
@@ -106,14 +107,14 @@ func beside(dir, name string) string {
 }
 
 // repository returns the git directory of the call, or "".
-func (c *gitCall) repository(h *policy.Host) string {
+func (c *gitCall) repository(h *host.Host) string {
 	if c.gitDir != "" {
 		return beside(c.dir, c.gitDir)
 	}
 	top := h.Repository(c.dir)
 	dot := path.Join(top, ".git")
 	switch {
-	case top == "" && h.IsGitDir(c.dir) == policy.Present: // bare
+	case top == "" && h.IsGitDir(c.dir) == host.Present: // bare
 		return c.dir
 	case top == "":
 		return ""

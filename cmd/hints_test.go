@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -104,14 +106,14 @@ func TestHintsAreTyped(t *testing.T) {
 
 // TestGapHintsAreTyped reads the hints of a machine that can enforce nothing.
 func TestGapHintsAreTyped(t *testing.T) {
-	h, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, net := range []policy.ResolvedNet{{Mode: policy.NetOpen}, {Mode: policy.NetNone}, {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}}} {
+	for _, net := range []resolve.ResolvedNet{{Mode: resolve.NetOpen}, {Mode: resolve.NetNone}, {Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}}} {
 		for _, abi := range []int{0, 1, 7} {
-			r := &policy.Resolved{OS: "linux", Dir: "/", Net: net, Deny: []policy.DenyPath{{Pattern: "/tmp/x"}}}
-			r.Paths = []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}
+			r := &resolve.Resolved{OS: "linux", Dir: "/", Net: net, Deny: []resolve.DenyPath{{Pattern: "/tmp/x"}}}
+			r.Paths = []resolve.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}
 			plan := enforce.NewPlan(r, enforce.Caps{OS: "linux", Landlock: abi}, &h, enforce.Options{Protect: []string{"/tmp/no/such"}})
 			for _, g := range plan.Gaps {
 				if why := typable(t, "--allow-gap "+g.Name); why != "" {

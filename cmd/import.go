@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/imports"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
-	"github.com/zsbx/zsbx/policy"
 )
 
 func newImport(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ func (a *app) importFile(format string, args []string) error {
 	if len(args) != 1 {
 		return usageHint("zsbx import --help", "one FILE is needed")
 	}
-	data, err := policy.ReadFile(args[0])
+	data, err := host.ReadFile(args[0])
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 func newInit(a *app) *cobra.Command {
@@ -34,7 +36,7 @@ func (l *learner) init(argv []string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(h.Dir, policy.ProjectFile)
+	file := filepath.Join(h.Dir, resolve.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
 		return refusal(supervise.CodePolicy, "zsbx learn --help",
 			"%s exists already: zsbx learn --write adds to it", file)
@@ -79,9 +81,9 @@ func usualCommand(dir string) (file string, argv []string) {
 }
 
 // fitting returns the template with the project's presets, or an example of one, and its command.
-func fitting(h policy.Host, argv []string) []byte {
+func fitting(h host.Host, argv []string) []byte {
 	var presets []string
-	for _, p := range policy.Detect(h, argv, false) {
+	for _, p := range resolve.Detect(h, argv, false) {
 		if !strings.Contains(p.Value, ":") {
 			presets = append(presets, fmt.Sprintf("%q", p.Value))
 		}
@@ -105,7 +107,7 @@ var template []byte
 // save adds what was learnt to the project's policy, shows what changes, and asks
 // whether to trust the file.
 func (l *learner) save() error {
-	file := filepath.Join(l.base.Dir, policy.ProjectFile)
+	file := filepath.Join(l.base.Dir, resolve.ProjectFile)
 	now, err := l.projectText()
 	if err != nil {
 		return err
@@ -121,7 +123,7 @@ func (l *learner) save() error {
 	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
 	}
-	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, l.old, policy.ProjectFile, text))); err != nil {
+	if err := l.a.printText(string(diff.Diff(resolve.ProjectFile, l.old, resolve.ProjectFile, text))); err != nil {
 		return err
 	}
 	if err := writeProject(l.base.Dir, text, l.old == nil); err != nil {
@@ -136,7 +138,7 @@ func (l *learner) projectText() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := policy.ReadFile(filepath.Join(h.Dir, policy.ProjectFile))
+	text, err := host.ReadFile(filepath.Join(h.Dir, resolve.ProjectFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -174,11 +176,11 @@ func writeProject(dir string, text []byte, fresh bool) error {
 	}
 	defer root.Close()
 	mode := fs.FileMode(0o666) // less the umask
-	if st, err := root.Lstat(policy.ProjectFile); err == nil {
+	if st, err := root.Lstat(resolve.ProjectFile); err == nil {
 		mode = st.Mode().Perm()
 		if !st.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file: nothing was written", filepath.Join(dir, policy.ProjectFile))
+			return fmt.Errorf("%s is not a regular file: nothing was written", filepath.Join(dir, resolve.ProjectFile))
 		}
 	}
-	return compose.Replace(root, policy.ProjectFile, bytes.NewReader(text), mode, fresh)
+	return compose.Replace(root, resolve.ProjectFile, bytes.NewReader(text), mode, fresh)
 }

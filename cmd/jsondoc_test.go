@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/internal/why"
@@ -24,7 +26,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
+		presets.Info{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
@@ -34,7 +36,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	if err := os.WriteFile(policy.ProjectFile, []byte("[fs]\nrw = [\".\"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(resolve.ProjectFile, []byte("[fs]\nrw = [\".\"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -59,7 +61,7 @@ func TestJSONDocs(t *testing.T) {
 			}
 		}
 		if args[1] == "--trust" {
-			_ = os.Remove(policy.ProjectFile)
+			_ = os.Remove(resolve.ProjectFile)
 		}
 	}
 	codes := []policy.Code{

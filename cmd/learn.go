@@ -11,14 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/why"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // learner is one use of learn or init. from.More is what was accepted.
@@ -28,9 +29,9 @@ type learner struct {
 	yes, write, permissive bool
 
 	a    *app
-	tty  bool             // the user is asked
-	old  []byte           // the project's policy, before anything ran; nil for none
-	base *policy.Resolved // without anything that was learnt
+	tty  bool              // the user is asked
+	old  []byte            // the project's policy, before anything ran; nil for none
+	base *resolve.Resolved // without anything that was learnt
 
 	needs    []learn.Need // of the runs that failed
 	answered []learn.Need // those that the user was asked about
@@ -46,7 +47,7 @@ func newLearn(a *app) *cobra.Command {
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals except sockets")
-	fs.BoolVarP(&l.write, "write", "w", false, "add the rules to "+policy.ProjectFile+" in the working directory")
+	fs.BoolVarP(&l.write, "write", "w", false, "add the rules to "+resolve.ProjectFile+" in the working directory")
 	fs.BoolVar(&l.permissive, "permissive", false, "run COMMAND once, with all files open except places of secrets")
 	l.policyFlags.add(a, fs)
 	return c
@@ -190,7 +191,7 @@ func (l *learner) end() error {
 }
 
 func (l *learner) print() error {
-	text, err := policy.Amend(policy.ProjectFile, nil, l.from.More)
+	text, err := policy.Amend(resolve.ProjectFile, nil, l.from.More)
 	if len(text) > 0 && !l.tty && !l.yes {
 		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
 	}

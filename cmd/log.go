@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 func newLog(a *app) *cobra.Command {
@@ -43,7 +45,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if err != nil {
 		return err
 	}
-	h, err := policy.HostIn("")
+	h, err := host.HostIn("")
 	if err != nil {
 		return err
 	}
@@ -67,11 +69,11 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 				"session %.80q is not in the audit log in %s", id, log))
 		}
 	}
-	below, _ := policy.Absolute(dir)             // there is a working directory: HostIn found it
-	below = string([]rune(h.Follow(below).Path)) // encoding/json reads a byte that is not UTF-8 as U+FFFD
+	below, _ := host.Absolute(dir)            // there is a working directory: HostIn found it
+	below = string([]rune(h.Way(below).Path)) // encoding/json reads a byte that is not UTF-8 as U+FFFD
 	all = slices.DeleteFunc(all, func(s *supervise.AuditSession) bool {
 		early := cmp.Or(s.End, s.Start).Time.Before(from)
-		elsewhere := dir != "" && !policy.Within(s.Start.Dir, below)
+		elsewhere := dir != "" && !host.Within(s.Start.Dir, below)
 		other := len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
 		return early || elsewhere || other
 	})
@@ -100,7 +102,7 @@ func sinceWhen(since string) (time.Time, error) {
 
 // auditDir returns the directory of the log: the one that --audit names, or the user's policy, or
 // the usual one.
-func auditDir(h *policy.Host, flag string) (string, error) {
+func auditDir(h *host.Host, flag string) (string, error) {
 	if err := compose.CheckVariables(h); err != nil {
 		return "", err
 	}
@@ -110,7 +112,7 @@ func auditDir(h *policy.Host, flag string) (string, error) {
 	}
 	usual := &policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}
 	asked := &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: flag}}}
-	log, err := policy.Merge(usual, user, asked).AuditLog(*h)
+	log, err := resolve.AuditLog(policy.Merge(usual, user, asked), *h)
 	if err != nil {
 		return "", err
 	}

@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// TestLookUps: what protects and denies looks at files by policy.Host.Look, Way and List, whose
+// TestLookUps: what protects and denies looks at files by host.Host.Look, Way and List, whose
 // answers say whether something is unknown. Only those below may use the bare system calls. No error
 // of a look-up may be dropped, unless a comment on the line says why that is harmless.
 func TestLookUps(t *testing.T) {
 	bare := []string{"Lstat", "ReadDir"}
 	allowed := []string{
-		"policy/look.go", "policy/walk.go", "policy/detect.go", "policy/host.go", "internal/enforce/noted.go", "internal/enforce/protect/gitlinks.go",
+		"internal/host/look.go", "internal/host/walk.go", "internal/host/listing.go", "internal/host/host.go", "internal/enforce/noted.go", "internal/enforce/protect/gitlinks.go",
 	}
-	errs := []string{"RealPath", "Trail", "Entries", "ReadFile", "GitDir", "Readlink"}
-	for _, room := range []string{"policy", "internal/enforce"} {
+	errs := []string{"RealPath", "RealDir", "Trail", "Walk", "Spelled", "Entries", "ReadFile", "ReadRegular", "GitDir", "GitPointer", "Readlink"}
+	for _, room := range []string{"policy", "internal/host", "internal/resolve", "internal/enforce"} {
 		err := filepath.WalkDir("../"+room, func(file string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 				return err
@@ -37,7 +37,7 @@ func TestLookUps(t *testing.T) {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if called := methodOf(n); slices.Contains(bare, called) && !slices.Contains(allowed, name) {
-					t.Errorf("%s: %s: use policy.Host.Look or policy.List", set.Position(n.Pos()), called)
+					t.Errorf("%s: %s: use host.Host.Look or host.List", set.Position(n.Pos()), called)
 				}
 				a, ok := n.(*ast.AssignStmt)
 				if !ok || len(a.Rhs) != 1 {

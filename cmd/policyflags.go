@@ -6,12 +6,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // policyFlags are the flags that make a policy.
@@ -143,7 +146,7 @@ func (o *policyFlags) allowGap(s string) error {
 func gapWords() []string { return append(enforce.GapNames(), enforce.AllHardening) }
 
 func presetWords() []string {
-	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
+	return each(presets.All(), func(p presets.Info) string { return p.Name + "\t" + p.Description })
 }
 
 // given reports whether a flag was given. A switch set to false was not, and neither was a
@@ -196,7 +199,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	c, err := compose.Compose(&host, &o.from)
 	err = errors.Join(flagErr, o.composeErr(err))
 	if err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
-		_, more := c.Policy.Resolve(host)
+		_, more := resolve.Policy(c.Policy, host)
 		err = errors.Join(err, coded(supervise.CodePolicy, more))
 	}
 	return c, err
@@ -206,7 +209,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 func (o *policyFlags) composeErr(err error) error {
 	all := leaves(err)
 	for i, e := range all {
-		if _, untrusted := errors.AsType[*compose.UntrustedError](e); untrusted {
+		if _, untrusted := errors.AsType[*policy.UntrustedError](e); untrusted {
 			all[i] = refusal(codeUntrusted, o.trustCommand(), "%w", e)
 		}
 	}
@@ -223,8 +226,8 @@ func (o *policyFlags) trustCommand() string {
 
 // thisHost is the machine as the policy sees it, with the working directory
 // that the command will have.
-func (o *policyFlags) thisHost() (policy.Host, error) {
-	h, err := policy.HostIn(o.chdir)
+func (o *policyFlags) thisHost() (host.Host, error) {
+	h, err := host.HostIn(o.chdir)
 	switch {
 	case err == nil:
 		return h, nil

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/units"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -54,10 +56,10 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	flagErr := o.check(a)
 	if o.list && flagErr == nil {
 		t := &table{}
-		for _, p := range policy.Presets() {
+		for _, p := range presets.All() {
 			t.row(p.Name, p.Description)
 		}
-		return a.show(policy.Presets(), t)
+		return a.show(presets.All(), t)
 	}
 	c, err := o.compose(o.os, argv, flagErr)
 	if err != nil {
@@ -78,7 +80,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 	covered := plan.Covered()
 	all := map[string]any{
 		"os": r.OS, "dir": r.Dir, "policies": files, "presets": each(r.Presets, name),
-		"paths": each(r.Paths, func(p policy.Path) any {
+		"paths": each(r.Paths, func(p resolve.Path) any {
 			return map[string]any{
 				"path":    p.Path,
 				"access":  p.Access.String(),
@@ -86,7 +88,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 				"origin":  p.Rule.Origin,
 			}
 		}),
-		"deny": each(r.Deny, func(d policy.DenyPath) any {
+		"deny": each(r.Deny, func(d resolve.DenyPath) any {
 			return map[string]any{
 				"pattern": d.Pattern,
 				"glob":    d.Glob,
@@ -94,7 +96,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 				"origin":  d.Deny.Origin,
 			}
 		}),
-		"skipped": each(r.Skipped, func(s policy.Skip) any {
+		"skipped": each(r.Skipped, func(s resolve.Skip) any {
 			return map[string]any{
 				"written": s.Rule.Path,
 				"access":  s.Rule.Access.String(),
@@ -109,7 +111,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 			"origin":      n.From,
 			"connect_tcp": each(n.ConnectTCP, number),
 			"bind_tcp":    each(n.BindTCP, number),
-			"unix":        each(n.Unix, func(p policy.Path) string { return p.Path }),
+			"unix":        each(n.Unix, func(p resolve.Path) string { return p.Path }),
 		},
 		"env": map[string]any{"passed": envNames(plan), "left_out": r.EnvDrop},
 		"limits": jsonLimits{

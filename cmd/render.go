@@ -9,14 +9,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/units"
-	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // printPlan prints what will be enforced in one of the formats, and the policy files
@@ -160,9 +160,9 @@ func (t *table) paths(plan *enforce.Plan) {
 }
 
 // network adds how far the network is open.
-func (t *table) network(n *policy.ResolvedNet) {
+func (t *table) network(n *resolve.ResolvedNet) {
 	t.section("network")
-	means := map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}
+	means := map[resolve.NetMode]string{resolve.NetOpen: "all of it", resolve.NetPorts: "only the TCP ports below"}
 	t.row(string(n.Mode), means[n.Mode], n.From.String())
 	for _, p := range n.ConnectTCP {
 		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
@@ -176,7 +176,7 @@ func (t *table) network(n *policy.ResolvedNet) {
 }
 
 // limits adds the limits and the lists of the guard.
-func (t *table) limits(r *policy.Resolved) {
+func (t *table) limits(r *resolve.Resolved) {
 	t.section("limits")
 	for _, l := range r.Limits.All() {
 		switch l.Name {

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // settingsFile has the user's preferences, below $XDG_CONFIG_HOME. Nothing in it can
@@ -26,7 +26,7 @@ type settings map[string]string
 // loadSettings reads the preferences. Usually there is no file, and nothing is
 // built to read it.
 func loadSettings(env []string) (settings, error) {
-	h := policy.Host{Env: env}
+	h := host.Host{Env: env}
 	if home := h.Getenv("HOME"); filepath.IsAbs(home) {
 		h.Home = home
 	}
@@ -76,7 +76,7 @@ func (s settings) color(env []string, w io.Writer) bool {
 	if set := s["color"]; set == "always" || set == "never" {
 		return set == "always"
 	}
-	h := policy.Host{Env: env}
+	h := host.Host{Env: env}
 	t := h.Getenv("TERM")
 	return t != "" && t != "dumb" && h.Getenv("NO_COLOR") == "" && isTerminal(w)
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
-	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // trustShow is the value of --trust when it is given as a switch.
@@ -28,7 +28,7 @@ func (o *checkFlags) trustProject(a *app) error {
 	}
 	if len(all) == 0 {
 		return refusal(supervise.CodePolicy, "",
-			"there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
+			"there is no project policy: no %s in this directory, or above it in its repository", resolve.ProjectFile)
 	}
 	t := &table{}
 	hash := o.trust

@@ -9,13 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // acceptor returns what decides whether a command may start although promises can't be
@@ -259,7 +260,7 @@ func (a *app) propose(plan *enforce.Plan, needs ...learn.Need) {
 }
 
 // offer prints a hint, and what it gives up.
-func (a *app) offer(r *policy.Resolved, hint learn.Hint) {
+func (a *app) offer(r *resolve.Resolved, hint learn.Hint) {
 	if hint.GivesUp != "" {
 		a.say.warn("the hint gives up a promise: %s", hint.GivesUp)
 	}

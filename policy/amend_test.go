@@ -39,7 +39,7 @@ func TestAmend(t *testing.T) {
 // there, except those that were added to.
 func TestAmendKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawPolicy(t, true), drawPolicy(t, true)
+		a, b := DrawPolicy(t, true), DrawPolicy(t, true)
 		add := &Policy{Presets: b.Presets, FS: FS{Rules: b.FS.Rules}, Net: Net{ConnectTCP: b.Net.ConnectTCP, Unix: b.Net.Unix}}
 		var text bytes.Buffer
 		if err := a.EncodeTOML(&text); err != nil {

@@ -9,7 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/internal/files"
-	"github.com/zsbx/zsbx/policy/internal/tree"
+	"github.com/zsbx/zsbx/internal/nearest"
+	"github.com/zsbx/zsbx/internal/syntax"
+	"github.com/zsbx/zsbx/internal/tree"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 // found at once: the error is an Errors, and each has line and column. The policy is nil
 // if and only if there is an error.
 //
-// Decoding looks only at the text. Resolve finds out whether the paths exist and where
-// they lead.
+// Decoding looks only at the text. Whether the paths exist and where they lead is found out when a
+// command starts.
 func Decode(name string, data []byte) (*Policy, error) {
 	c := &checker{source: name, places: tree.NewPlaces(data)}
 	if len(data) > MaxFileSize {
@@ -41,7 +43,7 @@ func Decode(name string, data []byte) (*Policy, error) {
 	if root != nil {
 		p = c.policy(root)
 	}
-	if err := c.errs.err(); err != nil {
+	if err := c.errs.Err(); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -50,7 +52,7 @@ func Decode(name string, data []byte) (*Policy, error) {
 // DecodeFile reads a policy file. It reads only a regular file of at most MaxFileSize
 // bytes, so that it neither blocks on a FIFO nor reads a device.
 func DecodeFile(path string) (*Policy, error) {
-	data, err := ReadFile(path)
+	data, err := files.Read(path, MaxFileSize)
 	if err != nil {
 		origin := Origin{Source: path}
 		return nil, Errors{{Origin: origin, Code: CodeFile, Msg: "reading the policy", Err: files.Plain(err)}}
@@ -91,7 +93,7 @@ func (c *checker) unknown(f *tree.Field, table string, known []string) {
 		where = "in [" + table + "]"
 	}
 	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: the keys are %s%s",
-		strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
+		strconv.Quote(f.Key), where, strings.Join(known, ", "), nearest.DidYouMean(f.Key, known))
 }
 
 // namesIn returns the names of the keys and tables in a table, whose name ends in a dot.
@@ -123,7 +125,7 @@ func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
 	}
 	known := namesIn(table)
 	if name == "" {
-		known = append(known, systems...)
+		known = append(known, syntax.Systems...)
 	}
 	for i := range n.Fields {
 		f := &n.Fields[i]
@@ -132,7 +134,7 @@ func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
 		switch {
 		case !slices.Contains(known, f.Key):
 			c.unknown(f, name, known)
-		case name == "" && slices.Contains(systems, f.Key):
+		case name == "" && slices.Contains(syntax.Systems, f.Key):
 			part := p.part(f.Key)
 			*part = &Policy{}
 			c.table(f.Val, *part, f.Key+".", "")
@@ -167,10 +169,10 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 
 // named checks a field of a table in which the user chooses the names.
 func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
-	check := checkEnvName
+	check := syntax.CheckEnvName
 	from := c.at(f.Off)
 	if k.kind == listTable {
-		check = checkListName
+		check = syntax.CheckListName
 	}
 	if err := check(f.Key); err != nil {
 		c.fail(from, CodeValue, "%v", err)
@@ -246,7 +248,7 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 		switch f.Key {
 		case "path":
 			v.Value = f.Val.Text
-			ok = c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, checkPath)
+			ok = c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, syntax.CheckPath)
 		case "create":
 			v.Create = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
 		case "optional":

@@ -1,14 +1,12 @@
 // Package policy says what a sandboxed command may do. It has the data model, decodes
-// it from TOML and JSON, merges it, and resolves it for one machine, which a Host value
-// describes.
+// it from TOML and JSON, merges it, and has the rules that are built in.
 //
 // The flow is
 //
-//	Decode and flags -> Policy -> Merge -> Resolve(Host) -> Resolved
+//	Decode and flags -> Policy -> Merge -> package sandbox
 //
 // A Policy is pure data, the same on every system, and every rule in it keeps
-// its Origin. A Resolved has only canonical absolute paths, the environment and
-// the limits, and answers whether an access is allowed and by which rule.
+// its Origin.
 //
 // # Files
 //
@@ -28,14 +26,14 @@
 // environment, which must not be empty; "${NAME:-word}" for the first absolute
 // path in the variable, or else the word; "$$" for a dollar sign. A relative path is
 // taken from the working directory. ".." is taken lexically. Then symbolic links are
-// followed, once: a Path has what was written, where it leads, and the links between.
+// followed, once, when a command starts.
 //
 // Denials outrank every rule. They may have wildcards, as docs/policy.md describes, and may
 // name what does not exist yet.
 //
 // # What it does not do
 //
-// Package policy enforces nothing: it only looks at paths, through Host. It knows no
-// Landlock, Seatbelt or sessions, and never prints or exits. It does not decide which
-// files are policies, or whom to trust; OnlyTightens and Hash help those who do.
+// Package policy enforces nothing, and of the machine it reads only files that are named to
+// DecodeFile. It knows no Landlock, Seatbelt or sessions, and never prints or exits. It does not
+// decide which files are policies, or whom to trust; OnlyTightens and Hash help those who do.
 package policy

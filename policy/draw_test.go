@@ -47,11 +47,11 @@ func drawPorts(t *rapid.T, label string) []Port {
 type category struct {
 	key    string
 	access Access
-	rules  *[]Rule
+	Rules  *[]Rule
 }
 
-// categories lists System's lists with their names in a file, and the access of all rules in them.
-func (s *System) categories() [3]category {
+// Categories lists System's lists with their names in a file, and the access of all rules in them.
+func (s *System) Categories() [3]category {
 	return [3]category{
 		{"executable", Read | Exec, &s.Executable},
 		{"read_only", Read, &s.ReadOnly},
@@ -59,16 +59,16 @@ func (s *System) categories() [3]category {
 	}
 }
 
-// drawPolicy draws a policy. With deep it may have overrides.
-func drawPolicy(t *rapid.T, deep bool) *Policy {
+// DrawPolicy draws a policy. With deep it may have overrides.
+func DrawPolicy(t *rapid.T, deep bool) *Policy {
 	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}
 	p.FS.Rules = drawRules(t, "rules", Read, Read|Exec, Read|Write, Read|Write|Exec)
 	for _, n := range drawNamed(t, "deny", "**/.env", ".git/hooks", "/etc/[a-z]?", `\[x`, "~/.ssh") {
 		p.FS.Deny = append(p.FS.Deny, Named{Value: n.Value, Origin: n.Origin})
 	}
-	for _, c := range p.FS.System.categories() {
+	for _, c := range p.FS.System.Categories() {
 		if rapid.Bool().Draw(t, c.key) {
-			*c.rules = drawRules(t, c.key+" rules", c.access)
+			*c.Rules = drawRules(t, c.key+" rules", c.access)
 		}
 	}
 	if rapid.Bool().Draw(t, "net") {
@@ -116,10 +116,10 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 		}
 	}
 	if deep && rapid.Bool().Draw(t, "linux") {
-		p.Linux = drawPolicy(t, false)
+		p.Linux = DrawPolicy(t, false)
 	}
 	if deep && rapid.Bool().Draw(t, "macos") {
-		p.MacOS = drawPolicy(t, false)
+		p.MacOS = DrawPolicy(t, false)
 	}
 	return p
 }

@@ -2,8 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/zsbx/zsbx/internal/object"
-	"github.com/zsbx/zsbx/policy/internal/tree"
+	"github.com/zsbx/zsbx/internal/syntax"
+	"github.com/zsbx/zsbx/internal/tree"
 )
 
 // EncodeTOML writes the policy as a file that Decode reads with the same meaning, in a
@@ -52,7 +51,7 @@ func (p *Policy) toml() (string, error) {
 		bad.Code = CodeValue
 		bad.Msg = "cannot be written into a policy file"
 	}
-	return e.b.String(), e.errs.err()
+	return e.b.String(), e.errs.Err()
 }
 
 // encoder writes a file, and checks what it writes.
@@ -84,12 +83,12 @@ func (e *encoder) write(p *Policy, prefix string) {
 		switch k.kind {
 		case textTable:
 			for _, v := range list {
-				e.says(v.Origin, v.Name, checkEnvName)
+				e.says(v.Origin, v.Name, syntax.CheckEnvName)
 				e.line(whole, v.Name, k.inline(v), v.Origin)
 			}
 		case listTable:
 			for _, l := range lastOfEach(list) {
-				e.says(l.Origin, l.Name, checkListName)
+				e.says(l.Origin, l.Name, syntax.CheckListName)
 				ofOther := func(v Named) bool { return v.Name != l.Name }
 				e.list(k, whole, l.Name, slices.DeleteFunc(slices.Clone(list), ofOther))
 			}
@@ -106,7 +105,7 @@ func (e *encoder) write(p *Policy, prefix string) {
 			e.fail(r.Origin, CodeValue, "no key means %s", r.Access)
 		}
 	}
-	for _, os := range systems {
+	for _, os := range syntax.Systems {
 		if part := *p.part(os); part != nil {
 			e.write(part, os+".")
 		}
@@ -135,7 +134,7 @@ func (e *encoder) line(table, name, value string, from Origin) {
 		fmt.Fprintf(&e.b, "[%s]\n", table)
 		e.table = table
 	}
-	if strings.Trim(name, wordLetters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+	if strings.Trim(name, syntax.WordLetters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		name = tree.QuoteTOML(name)
 	}
 	fmt.Fprintf(&e.b, "%s = %s%s\n", name, value, comment(from))
@@ -167,128 +166,4 @@ func (k *key) inline(v Named) string {
 		return "{ path = " + text + ", optional = true }"
 	}
 	return text
-}
-
-// ErrAmend says that a policy file is written in a way that Amend can't add to.
-var ErrAmend = errors.New("it is written in a way that a program can't add to")
-
-// Amend adds presets, rules, ports and sockets to the text of a policy file in TOML, and
-// leaves the rest as it is, comments included. The result means the same as both policies
-// merged; if that is not possible, the error is ErrAmend. If Decode can't read the file,
-// the error is Decode's, with the name.
-func Amend(name string, text []byte, add *Policy) ([]byte, error) {
-	old, err := Decode(name, text)
-	if err != nil {
-		return nil, err
-	}
-	out := strings.TrimRight(string(text), "\n") + "\n"
-	if strings.TrimSpace(out) == "" {
-		out = ""
-	}
-	for i := range keys {
-		k := &keys[i]
-		if k.kind > portList || k.wider == nil || k.name == "env.allow" {
-			continue
-		}
-		have := k.values(old)
-		list := slices.DeleteFunc(slices.Clone(k.values(add)), func(v Named) bool {
-			return slices.ContainsFunc(have, func(o Named) bool { o.Origin = v.Origin; return o == v })
-		})
-		if len(list) > 0 {
-			out = k.insert(out, list)
-		}
-	}
-	if p, err := Decode(name, []byte(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
-		return nil, ErrAmend
-	}
-	return []byte(out), nil
-}
-
-// insert puts elements into a key's list in the text of a file. It adds them before the
-// list's first element, or adds the list to its table, or to a new table.
-func (k *key) insert(text string, list []Named) string {
-	var all []string
-	for _, v := range list {
-		all = append(all, k.inline(v))
-	}
-	name := k.name
-	header := ""
-	root, _ := tree.Read(false, []byte(text))
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		root = cmp.Or(root.Get(name[:dot]), &tree.Node{})
-		header = name[:dot]
-		name = name[dot+1:]
-	}
-	lines := "  " + strings.Join(all, ",\n  ") + ",\n"
-	whole := name + " = [\n" + lines + "]\n"
-	if len(all) == 1 {
-		whole = name + " = [" + all[0] + "]\n"
-	}
-	if old := root.Get(name); old != nil {
-		key, after, _ := strings.Cut(text[old.Off:], "[")
-		before := text[:old.Off] + key + "["
-		rest := strings.TrimLeft(after, " \t\r")
-		switch {
-		case strings.HasPrefix(rest, "]"):
-			return before + strings.Join(all, ", ") + rest
-		case strings.HasPrefix(rest, "#"), strings.HasPrefix(rest, "\n"):
-			comment, rest, _ := strings.Cut(after, "\n")
-			return before + comment + "\n" + lines + rest
-		}
-		return before + strings.Join(all, ", ") + ", " + rest
-	}
-	at := strings.Index("\n"+text, "\n["+header+"]")
-	switch {
-	case header == "" && text != "": // before all tables
-		return whole + "\n" + text
-	case header != "" && at >= 0:
-		at += strings.IndexByte(text[at:], '\n') + 1
-		return text[:at] + whole + text[at:]
-	case header != "":
-		whole = "[" + header + "]\n" + whole
-	}
-	if text != "" {
-		text += "\n"
-	}
-	return text + whole
-}
-
-// Hash returns the SHA-256, in hexadecimal, of what the policy means. Two policies that
-// differ only in origins, in the order of rules, in repetitions or in their file's layout
-// have the same hash. Policies that may mean different things have different hashes.
-func (p *Policy) Hash() string {
-	sum := sha256.Sum256([]byte("zsbx policy 2\n" + strings.Join(p.statements(""), "\n")))
-	return hex.EncodeToString(sum[:])
-}
-
-// statements returns the sorted statements of a policy. Every string in them is quoted, so
-// that no value can look like another statement.
-func (p *Policy) statements(prefix string) []string {
-	var all []string
-	for i := range keys {
-		k := &keys[i]
-		list := k.values(p)
-		if list == nil {
-			continue
-		}
-		all = append(all, prefix+k.name)
-		for _, v := range list {
-			all = append(all, fmt.Sprintf("%s%s %t %t %q %q", prefix, k.name, v.Optional, v.Create, v.Name, v.Value))
-		}
-	}
-	if p.Guard.Off {
-		all = append(all, prefix+"guard off")
-	}
-	for _, r := range p.FS.Rules {
-		if r.Data { // no key has it
-			all = append(all, fmt.Sprintf("%sfs.rw_noexec data %q", prefix, r.Path))
-		}
-	}
-	for _, os := range systems {
-		if part := *p.part(os); part != nil {
-			all = append(all, part.statements(prefix+os+" ")...)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -68,13 +68,34 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
+// UntrustedError says that a project's policy asks for something, and that the
+// user has not trusted it.
+type UntrustedError struct {
+	File    string
+	Changed bool  // it was trusted with another content
+	Unread  error // why it is not known whether it was trusted
+	Asks    []Wider
+}
+
+// Error names the file, and its first rule that allows something.
+func (e *UntrustedError) Error() string {
+	if e.Unread != nil {
+		return fmt.Sprintf("%s: the project policy allows more than it takes away, "+
+			"and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
+	}
+	if e.Changed {
+		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
+	}
+	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
+}
+
 // maxErrors bounds a report: a user who names a wrong file needs to see that, not a
 // hundred thousand lines.
 const maxErrors = 100
 
-// err returns es as an error: sorted by place within the same source, cut at maxErrors,
+// Err returns es as an error: sorted by place within the same source, cut at maxErrors,
 // and nil if there are none.
-func (es Errors) err() error {
+func (es Errors) Err() error {
 	if len(es) == 0 {
 		return nil
 	}
@@ -91,34 +112,4 @@ func (es Errors) err() error {
 		})
 	}
 	return es
-}
-
-// DidYouMean returns a question that proposes the nearest name for one that does not
-// exist, or "". At most a third of the letters may be wrong, and at most four; in a short
-// name one may be.
-func DidYouMean(typed string, names []string) string {
-	for wrong := 0; wrong <= max(min(len(typed)/3, 4), 1) && len(typed) > 1; wrong++ {
-		for _, name := range names {
-			if near(typed, name, wrong) {
-				return "; did you mean " + name + "?"
-			}
-		}
-	}
-	return ""
-}
-
-// near reports whether a becomes b if at most wrong bytes are inserted, deleted, replaced
-// or swapped with the next one.
-func near(a, b string, wrong int) bool {
-	for a != "" && b != "" && a[0] == b[0] {
-		a = a[1:]
-		b = b[1:]
-	}
-	longer := max(len(a)-len(b), len(b)-len(a))
-	if a == "" || b == "" || wrong == 0 || longer > wrong {
-		return len(a)+len(b) <= wrong
-	}
-	swapped := len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0]
-	return near(a[1:], b[1:], wrong-1) || near(a[1:], b, wrong-1) || near(a, b[1:], wrong-1) ||
-		swapped && near(a[2:], b[2:], wrong-1)
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/syntax"
+	"github.com/zsbx/zsbx/internal/tree"
 	"github.com/zsbx/zsbx/internal/units"
-	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
 // What a policy file can say is one table. Decoding, writing, merging, comparing and
@@ -88,38 +90,38 @@ func always(string, string, *Policy) bool { return true }
 
 // keys are in the order in which they are written to files and named in messages.
 var keys = [...]key{
-	{"presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0},
-	{"fs.ro", pathList, fsRules, checkPath, always, Read},
-	{"fs.rox", pathList, fsRules, checkPath, always, Read | Exec},
-	{"fs.rw", pathList, fsRules, checkPath, always, Read | Write | Exec},
-	{"fs.rw_noexec", pathList, fsRules, checkPath, always, Read | Write},
-	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0},
-	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, checkShared, unshares, 0},
-	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always,
-		Read | Exec},
-	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always,
-		Read},
-	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always,
-		Read | Write},
+	{"presets", textList, func(p *Policy) any { return &p.Presets }, presets.Check, always, 0},
+	{"fs.ro", pathList, fsRules, syntax.CheckPath, always, Read},
+	{"fs.rox", pathList, fsRules, syntax.CheckPath, always, Read | Exec},
+	{"fs.rw", pathList, fsRules, syntax.CheckPath, always, Read | Write | Exec},
+	{"fs.rw_noexec", pathList, fsRules, syntax.CheckPath, always, Read | Write},
+	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, syntax.CheckDenial, nil, 0},
+	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, syntax.CheckShared, unshares, 0},
+	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, syntax.CheckPath,
+		always, Read | Exec},
+	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, syntax.CheckPath,
+		always, Read},
+	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, syntax.CheckPath,
+		always, Read | Write},
 	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil,
 		func(after, _ string, _ *Policy) bool { return after == "true" }, 0},
-	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0},
-	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0},
-	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0},
-	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, checkEnvMode, looser, 0},
-	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0},
-	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0},
+	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, syntax.CheckPort, always, 0},
+	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, syntax.CheckPort, always, 0},
+	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, syntax.CheckPath, always, 0},
+	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, syntax.CheckEnvMode, looser, 0},
+	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, syntax.CheckEnvGlob, always, 0},
+	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, syntax.CheckEnvValue, always, 0},
 	{"limits.timeout", span, func(p *Policy) any { return &p.Limits.Timeout }, nil, always, 0},
 	{"limits.max_output", size, func(p *Policy) any { return &p.Limits.MaxOutput }, nil, always, 0},
 	{"limits.memory", size, func(p *Policy) any { return &p.Limits.Memory }, nil, always, 0},
 	{"limits.pids", count, func(p *Policy) any { return &p.Limits.Pids }, nil, always, 0},
 	{"limits.cpu", processors, func(p *Policy) any { return &p.Limits.CPU }, nil, always, 0},
-	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0},
-	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0},
-	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0},
+	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, syntax.CheckShared, unshares, 0},
+	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, syntax.CheckListName, nil, 0},
+	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, syntax.CheckGuardWords, nil, 0},
 	// A stranger must not decide where the log goes, or when it is removed.
-	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0},
-	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0},
+	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, syntax.CheckPath, always, 0},
+	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, syntax.CheckDays, always, 0},
 	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil,
 		func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0},
 }

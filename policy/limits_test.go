@@ -1,6 +1,8 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestLimitsAll: each limit is set by its key, and lifted by 0.
 func TestLimitsAll(t *testing.T) {

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"fmt"
-	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/syntax"
 )
 
 // Access is what a rule allows below a path.
@@ -49,10 +51,10 @@ func (o Origin) String() string {
 
 // Rule allows Access on Path and on everything below it.
 type Rule struct {
-	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded by Resolve
+	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded for the machine
 	Access   Access
 	Optional bool // may be missing on this machine: baseline, presets, --ignore-missing
-	Create   bool // a missing directory is listed in Resolved.Create, to be made: caches of presets, --create-missing
+	Create   bool // a missing directory is made: caches of presets, --create-missing
 	Data     bool // no symbolic link can be made there: caches of presets that programs outside write to
 	Origin   Origin
 }
@@ -73,14 +75,9 @@ type Port struct {
 	Origin Origin
 }
 
-// Lists reports whether a list of ports has a port.
-func Lists(ports []Port, number uint16) bool {
-	return slices.ContainsFunc(ports, func(p Port) bool { return p.Number == number })
-}
-
 // Policy is what was asked for: the content of a policy file, of a preset or of the
 // command line. It is pure data, the same on every system. Merge adds up policies, and
-// Resolve turns the sum into a Resolved for one Host. The zero value asks for nothing.
+// package sandbox runs commands under the sum. The zero value asks for nothing.
 type Policy struct {
 	Presets []Named
 	FS      FS
@@ -92,8 +89,8 @@ type Policy struct {
 	Audit   Audit
 	Private Private
 
-	// Linux and MacOS have the same tables again. Resolve merges the one for its
-	// Host's system over the rest: lists add up, single values override.
+	// Linux and MacOS have the same tables again. The one for the machine's
+	// system counts over the rest: lists add up, single values override.
 	Linux, MacOS *Policy
 }
 
@@ -210,3 +207,29 @@ type Audit struct {
 	Keep     Named // how many days files are kept, "0" for ever; by default 90
 	Required Named // "true": no command runs without its line
 }
+
+// Rules yields all rules for paths. The system's categories come first, each with its
+// access.
+func (p *Policy) Rules(yield func(Rule) bool) {
+	for k, rules := range p.system {
+		for _, r := range *rules {
+			r.Access = k.access
+			if !yield(r) {
+				return
+			}
+		}
+	}
+	for _, r := range p.FS.Rules {
+		if !yield(r) {
+			return
+		}
+	}
+}
+
+// BuiltIn reports whether a rule is from the baseline or a preset.
+func (o Origin) BuiltIn() bool {
+	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
+}
+
+// ThisSystem returns the name that policies use for this system, for Baseline.
+func ThisSystem() string { return syntax.ThisSystem() }

@@ -7,65 +7,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/syntax"
 	"github.com/zsbx/zsbx/internal/tables"
 )
 
 //go:embed presets/*.txt
 var presetFiles embed.FS
 
-// PresetInfo describes a built-in preset for listings.
-type PresetInfo struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-
-	// Commands and Files switch it on: base names of commands, in which a final "*" stands for any
-	// ending, and files in the working directory or above.
-	Commands []string `json:"commands"`
-	Files    []string `json:"files"`
-
-	// Dirs are directories of its programs: a command found in one switches it on. One on PATH
-	// switches on its tools.
-	Dirs []string `json:"-"`
-	// Programs are started by others unasked: one on PATH switches it on, if anything may be written.
-	Programs []string `json:"-"`
-	// Vars name a directory of its programs: one that is set switches on its tools.
-	Vars []string `json:"-"`
-
-	agent bool // a coding agent's
-}
-
-// Presets lists the built-in presets, sorted by name. The caller must not change them.
-func Presets() []PresetInfo { return presetTable() }
-
-var presetTable = sync.OnceValue(func() []PresetInfo {
-	table := tables.Presets
-	all := make([]PresetInfo, len(table))
-	for i, s := range table {
-		all[i] = PresetInfo{
-			Name:        s.Name,
-			Description: s.Note,
-			Commands:    s.Key("commands"),
-			Files:       s.Key("files"),
-			Dirs:        s.Key("dirs"),
-			Programs:    s.Key("programs"),
-			Vars:        s.Key("vars"),
-			agent:       s.Key("agent") != nil,
-		}
-	}
-	return all
-})
-
 // Preset returns the rules of a built-in preset as they are written: with "~", and with
 // "${NAME:-default}" for the variables that move a tool's directories. All rules are
 // Optional. "NAME:tools" is the preset without what is writable. The error for an unknown
 // preset lists the names.
 func Preset(name string) (*Policy, error) {
-	if err := checkPresetName(name); err != nil {
+	if err := presets.Check(name); err != nil {
 		return nil, err
 	}
-	base, tools := strings.CutSuffix(name, toolsOnly)
+	base, tools := strings.CutSuffix(name, presets.ToolsOnly)
 	text, err := presetFiles.ReadFile("presets/" + base + ".txt")
 	if err != nil {
 		return nil, err
@@ -74,7 +33,7 @@ func Preset(name string) (*Policy, error) {
 	for _, s := range tables.Read(string(text)) {
 		part := p
 		what := s.Name
-		if os, rest, _ := strings.Cut(s.Name, " "); slices.Contains(systems, os) {
+		if os, rest, _ := strings.Cut(s.Name, " "); slices.Contains(syntax.Systems, os) {
 			at := p.part(os)
 			*at = cmp.Or(*at, &Policy{})
 			part = *at
@@ -86,9 +45,6 @@ func Preset(name string) (*Policy, error) {
 	}
 	return p, nil
 }
-
-// toolsOnly after a preset's name means only its readable and executable part.
-const toolsOnly = ":tools"
 
 // addPreset adds a section of a preset's file. It has paths ("create" makes a missing
 // directory before a run), names of variables, variables to set, links and copies in the
@@ -137,23 +93,6 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	return nil
 }
 
-// forPresets returns the machine as presets see it: a variable that the policy sets moves a
-// tool's directories as one of the caller's does. PATH and HOME stay as they are for
-// programs outside.
-func (v *view) forPresets(set []Named) view {
-	seen := *v
-	var vars []string
-	for _, v := range slices.Backward(set) { // of set the last one counts, in an environment the first
-		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
-			vars = append(vars, v.Name+"="+v.Value)
-		}
-	}
-	if vars != nil {
-		seen.Env = append(vars, v.Env...)
-	}
-	return seen
-}
-
 // fill adds a table's values for a key.
 func (p *Policy) fill(name string, like Named, values []string) {
 	k := keyNamed(name)
@@ -179,7 +118,7 @@ func (p *Policy) fill(name string, like Named, values []string) {
 // which are in no category. docs/policy.md lists every path on Linux.
 func Baseline(os string) *Policy {
 	p := &Policy{}
-	if !slices.Contains(systems, os) {
+	if !slices.Contains(syntax.Systems, os) {
 		return p
 	}
 	like := Named{Optional: true, Origin: Origin{Source: "baseline"}}
@@ -190,21 +129,4 @@ func Baseline(os string) *Policy {
 	}
 	p.fill("fs.ro", like, tables.Find(tables.Baseline, "dotfiles"))
 	return p
-}
-
-// wholeApp widens a rule of the baseline that leads to the developer directory inside an
-// Xcode, to all that this Xcode reads of itself: the shims in /usr/bin fail if its
-// Info.plist or its SharedFrameworks are closed. It is not known before where the rule
-// leads: it may go by xcode-select(1)'s link or by DEVELOPER_DIR, which may also name the
-// .app (xcrun(1)).
-func (rs *resolver) wholeApp(p *Path) {
-	app := strings.TrimSuffix(strings.TrimSuffix(p.Path, "/Developer"), "/Contents")
-	if !strings.HasSuffix(app, ".app") || p.Access&Exec == 0 {
-		return
-	}
-	if pl, err := rs.w.walk(app + "/Contents"); err == nil && pl.gone == "" && pl.path == app+"/Contents" {
-		p.Path = pl.path
-		p.Mode = pl.stat.Mode.Type()
-		p.ID = pl.stat.ID
-	}
 }

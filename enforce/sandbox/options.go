@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/supervise"
 	sessions "github.com/zsbx/zsbx/internal/track"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -114,18 +114,18 @@ type Earlier struct {
 
 // options returns the options of the package that does the work.
 func (o *Options) options() (supervise.Options, error) {
-	host, err := policy.HostIn(o.Dir)
+	h, err := host.HostIn(o.Dir)
 	if err != nil {
 		return supervise.Options{}, err
 	}
 	if o.Env != nil {
-		host.Env = o.Env
+		h.Env = o.Env
 	}
 	out := supervise.Options{
 		Args:  o.Args,
 		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
-		Host:        &host,
-		Repository:  host.Project(),
+		Host:        &h,
+		Repository:  h.Project(),
 		PolicyFiles: o.PolicyFiles,
 		AllowGaps:   o.AllowGaps,
 		Strict:      o.Strict,

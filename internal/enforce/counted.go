@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // Counted returns gaps that are about to be refused or asked about, each with what is open if it is
@@ -67,7 +67,7 @@ func counted(n int, one, many string) string {
 }
 
 // list returns the names in a directory.
-func list(h *policy.Host, dir string) (names []string) {
+func list(h *host.Host, dir string) (names []string) {
 	entries, _ := h.Entries(dir, -1) // harmless: what can't be listed is not counted
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -77,7 +77,7 @@ func list(h *policy.Host, dir string) (names []string) {
 
 // numbered counts the entries of a directory whose names are numbers. With mine it counts only
 // those of this user.
-func numbered(h *policy.Host, dir string, mine bool) (n int) {
+func numbered(h *host.Host, dir string, mine bool) (n int) {
 	for _, name := range list(h, dir) {
 		if _, err := strconv.Atoi(name); err != nil {
 			continue
@@ -90,7 +90,7 @@ func numbered(h *policy.Host, dir string, mine bool) (n int) {
 }
 
 // lines returns the lines of a file, or nil.
-func lines(h *policy.Host, file string) []string {
+func lines(h *host.Host, file string) []string {
 	if h.ReadFile == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func lines(h *policy.Host, file string) []string {
 }
 
 // listening counts the Unix sockets of proc(5) on which a program listens, by path or by abstract name.
-func listening(h *policy.Host, abstract bool) (n int) {
+func listening(h *host.Host, abstract bool) (n int) {
 	for _, line := range lines(h, "/proc/net/unix") {
 		const flags, name = 3, 7 // of the fields
 		f := strings.Fields(line)

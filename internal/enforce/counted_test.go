@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -19,13 +21,13 @@ func TestCounted(t *testing.T) {
 			"0: 2 0 00010000 0001 01 1 /run/a\n0: 2 0 00010000 0001 01 2 @b\n0: 2 0 00010000 0001 01 3 /run/c\n0: 3 0 00000000 0001 03 4 /run/a\n")},
 	}
 	p := &policy.Policy{}
-	r, err := p.Resolve(policy.Host{
+	r, err := resolve.Policy(p, host.Host{
 		OS: "linux", Home: "/home/me", Dir: "/home/me", UID: 5,
-		Lstat: func(name string) (policy.Stat, error) {
+		Lstat: func(name string) (host.Stat, error) {
 			if name == "/proc/1" {
-				return policy.Stat{Mode: fs.ModeDir}, nil
+				return host.Stat{Mode: fs.ModeDir}, nil
 			}
-			return policy.Stat{Mode: fs.ModeDir, UID: 5}, nil
+			return host.Stat{Mode: fs.ModeDir, UID: 5}, nil
 		},
 		Readlink: func(string) (string, error) { return "", os.ErrInvalid },
 		ReadDir:  func(dir string, _ int) ([]fs.DirEntry, error) { return machine.ReadDir(strings.TrimPrefix(dir, "/")) },

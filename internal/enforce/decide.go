@@ -12,7 +12,9 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -156,7 +158,7 @@ func (p *Plan) closedPath() string {
 // stillWritable returns one line about rules that have no effect: they give no right to write,
 // but a wider rule does, and rules add up. It returns "" if there are none.
 func (p *Plan) stillWritable() string {
-	var first, wide *policy.Path
+	var first, wide *resolve.Path
 	writable := p.userWritable()
 	refused := p.refusesWriting()
 	count := 0
@@ -186,7 +188,7 @@ func (p *Plan) stillWritable() string {
 }
 
 // userWritable returns the paths that the user's rules make writable. They are few.
-func (p *Plan) userWritable() (out []*policy.Path) {
+func (p *Plan) userWritable() (out []*resolve.Path) {
 	for i := range p.Policy.Paths {
 		t := &p.Policy.Paths[i]
 		if t.Access&policy.Write != 0 && !t.Rule.Origin.BuiltIn() {
@@ -198,9 +200,9 @@ func (p *Plan) userWritable() (out []*policy.Path) {
 
 // refusesWriting returns a function that reports whether a rule's path can't be written, since
 // it is denied or protected.
-func (p *Plan) refusesWriting() func(*policy.Path) bool {
+func (p *Plan) refusesWriting() func(*resolve.Path) bool {
 	world := sync.OnceValue(p.world)
-	return func(r *policy.Path) bool {
+	return func(r *resolve.Path) bool {
 		act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
 		if p.Landlock != nil {
 			return world().Decide(&act).Verdict == Refused
@@ -212,10 +214,10 @@ func (p *Plan) refusesWriting() func(*policy.Path) bool {
 // wider returns the first of the user's writable rules that covers r, or nil. It returns nil,
 // too, if r is not meant to forbid writing. A flag is meant to, and so is a rule in the same
 // file as the wider one. A project's policy is not, since somebody else wrote it.
-func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
+func wider(r *resolve.Path, writable []*resolve.Path) *resolve.Path {
 	from := r.Rule.Origin
 	flag := strings.HasPrefix(from.Source, "--")
-	inFile := from.Line != 0 && path.Base(from.Source) != policy.ProjectFile
+	inFile := from.Line != 0 && path.Base(from.Source) != resolve.ProjectFile
 	if r.Access&policy.Write != 0 || !flag && !inFile {
 		return nil
 	}
@@ -244,8 +246,8 @@ func (p *Plan) world() *answer.World {
 
 // inGitDir reports whether a file is in a git directory, wherever that lies.
 func (p *Plan) inGitDir(file string) bool {
-	host := p.Policy.Host()
-	return strings.Contains(file, "/.git/") || host.Lstat != nil && host.IsGitDir(path.Dir(file)) == policy.Present
+	h := p.Policy.Host()
+	return strings.Contains(file, "/.git/") || h.Lstat != nil && h.IsGitDir(path.Dir(file)) == host.Present
 }
 
 // explain says why an act is answered so, by which rule, and what would allow it.
@@ -287,7 +289,7 @@ func (out *Answer) mayHelp(a *Act) bool {
 
 // explainRefused sets the reason of a refusal. Where it sets none the policy's rule is the
 // reason.
-func (p *Plan) explainRefused(out *Answer, a *Act, rule policy.Verdict) {
+func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 	if private := p.Mounts.PrivateIn(a.Path); private != "" && out.IsUnseen() {
 		out.set(private + " is the command's own: files outside can't be seen")
 		return
@@ -330,7 +332,7 @@ func (p *Plan) explainFilter(out *Answer, a *Act) {
 		return
 	}
 	out.Reason = out.Why
-	if p.Policy.Net.Mode != policy.NetNone || !strings.HasPrefix(a.Name, "socket") {
+	if p.Policy.Net.Mode != resolve.NetNone || !strings.HasPrefix(a.Name, "socket") {
 		return
 	}
 	network := p.Policy.Connect(0)
@@ -355,7 +357,7 @@ func (p *Plan) explainMount(out *Answer) {
 
 // explainRights sets the reason why Landlock refuses an act that the policy's rules allow, or
 // that would give a file rights.
-func explainRights(out *Answer, a *Act, rule policy.Verdict) {
+func explainRights(out *Answer, a *Act, rule resolve.Verdict) {
 	if out.Gains != 0 {
 		gains := landlock.BitNames(out.Gains, landlock.FSNames[:])
 		out.Reason = fmt.Sprintf("the file would get new rights: %s allows %s, its present directory does not",
@@ -378,7 +380,7 @@ func explainRights(out *Answer, a *Act, rule policy.Verdict) {
 
 // propose sets what would have to be allowed. It never proposes a rule for a whole home
 // directory.
-func (p *Plan) propose(out *Answer, a *Act, rule policy.Verdict) {
+func (p *Plan) propose(out *Answer, a *Act, rule resolve.Verdict) {
 	out.Needs = p.needed(a, out.Gains != 0)
 	if rule.Deny != nil || rule.Allowed || a.Path == "" || a.Path == "/" || p.holdsHome(a.Path) {
 		return
@@ -403,21 +405,21 @@ func (p *Plan) holdsHome(dir string) bool {
 	if ok && home != "" {
 		home = real
 	}
-	return home != "" && policy.Within(home, dir)
+	return home != "" && host.Within(home, dir)
 }
 
 // inSharedTmp reports whether a file is in /tmp or /var/tmp as programs outside see them. A home
 // directory there does not count.
 func (p *Plan) inSharedTmp(file string) bool {
-	if !policy.Within(file, "/tmp") && !policy.Within(file, "/var/tmp") {
+	if !host.Within(file, "/tmp") && !host.Within(file, "/var/tmp") {
 		return false
 	}
-	inHome := p.Policy.Home != "" && policy.Within(file, p.Policy.Home)
+	inHome := p.Policy.Home != "" && host.Within(file, p.Policy.Home)
 	return !inHome && p.Mounts.PrivateIn(file) == ""
 }
 
 // rule returns what the policy says about the path that decided.
-func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
+func (p *Plan) rule(a *Act, got answer.Answer) resolve.Verdict {
 	switch a.Op {
 	case ActConnect:
 		if a.Path != "" {
@@ -433,26 +435,26 @@ func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
 	}
 	at := cmp.Or(got.At, a.Path)
 	if at == "" {
-		return policy.Verdict{Reason: "it can't be resolved"}
+		return resolve.Verdict{Reason: "it can't be resolved"}
 	}
 	return p.Policy.Allowed(at, access(a, got.Missing))
 }
 
 // socketRule returns what the policy says about a socket with a path.
-func (p *Plan) socketRule(file string, got answer.Verdict) policy.Verdict {
+func (p *Plan) socketRule(file string, got answer.Verdict) resolve.Verdict {
 	for _, s := range p.Policy.Net.Unix {
 		if s.Covers(file) {
 			reason := fmt.Sprintf("the socket is allowed by %q (%s)", s.Rule.Path, s.Rule.Origin)
-			return policy.Verdict{Allowed: true, Origin: s.Rule.Origin, Reason: reason}
+			return resolve.Verdict{Allowed: true, Origin: s.Rule.Origin, Reason: reason}
 		}
 	}
 	if v := p.Policy.Allowed(file, policy.Read); v.Deny != nil {
 		return v
 	}
 	if got == Allowed {
-		return policy.Verdict{Allowed: true, Reason: "nothing on this machine restricts sockets"}
+		return resolve.Verdict{Allowed: true, Reason: "nothing on this machine restricts sockets"}
 	}
-	return policy.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
+	return resolve.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
 }
 
 // access returns the policy access that an act needs.

@@ -13,6 +13,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -91,7 +93,7 @@ type Layer struct {
 
 // Plan is what will be enforced for one command on one machine.
 type Plan struct {
-	Policy *policy.Resolved
+	Policy *resolve.Resolved
 	Caps   Caps
 	Env    []string // of the command: see Resolved.EnvWith
 
@@ -134,27 +136,27 @@ type Plan struct {
 // Snapshot records the protected files in writable trees. Call it right before the command
 // starts. It takes about a microsecond for each of a few dozen paths. What globs among the
 // denials match is known from NewPlan, which has searched the trees.
-func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host, p.found) }
+func (p *Plan) Snapshot(h *host.Host) *protect.Snapshot { return p.audit.Snapshot(h, p.found) }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce caps. It is pure,
 // except that it reads through host: on Linux denied or protected files in writable trees, and
 // the directories of read-only trees with a denial. With a nil host, or one that lacks a
 // function, such a denial is a Gap. If this machine is too short of resources to read them,
 // Plan.Caps.Err says so (see Noted).
-func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
+func NewPlan(r *resolve.Resolved, caps Caps, h *host.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
 	short := func() error { return nil }
-	if host != nil && host.Lstat != nil && host.Readlink != nil && host.ReadDir != nil && host.ReadFile != nil {
-		host, short = Noted(host)
-		host = host.Remembering()
+	if h != nil && h.Lstat != nil && h.Readlink != nil && h.ReadDir != nil && h.ReadFile != nil {
+		h, short = Noted(h)
+		h = h.Remembering()
 	} else {
-		host = nil
+		h = nil
 	}
 	switch caps.OS {
 	case "macos":
-		p.planMacOS(host, opts)
+		p.planMacOS(h, opts)
 	default:
-		p.planLinux(host, opts)
+		p.planLinux(h, opts)
 	}
 	p.Env = r.EnvWith(p.Mounts.PrivateIn("/tmp") != "")
 	p.Caps.Err = cmp.Or(p.Caps.Err, short())
@@ -175,10 +177,10 @@ type (
 )
 
 // LoadSnapshot returns a snapshot that another process saved, with Snapshot.Save.
-func LoadSnapshot(b []byte, host *policy.Host) (*Snapshot, error) { return protect.Load(b, host) }
+func LoadSnapshot(b []byte, h *host.Host) (*Snapshot, error) { return protect.Load(b, h) }
 
 // SeatbeltProfile returns the Seatbelt profile for a policy.
-func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
+func SeatbeltProfile(r *resolve.Resolved, o SeatbeltOptions) (string, error) {
 	return seatbelt.Profile(r, o)
 }
 

@@ -7,22 +7,24 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // A program that needs no session can confine and start a command itself. Usually
-// policy.Resolve makes the Resolved; here it is a literal.
+// resolve.Policy makes the Resolved; here it is a literal.
 func ExamplePlan_Confine() {
-	r := &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetNone}}
+	r := &resolve.Resolved{OS: "linux", Dir: "/", Net: resolve.ResolvedNet{Mode: resolve.NetNone}}
 	for _, dir := range []string{"/usr", "/etc"} {
 		var st syscall.Stat_t
 		if err := syscall.Lstat(dir, &st); err != nil {
 			fmt.Println(err)
 			return
 		}
-		r.Paths = append(r.Paths, policy.Path{
+		r.Paths = append(r.Paths, resolve.Path{
 			Path: dir, Access: policy.Read | policy.Exec, Mode: os.ModeDir,
-			ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
+			ID: host.FileID{Dev: st.Dev, Ino: st.Ino},
 		})
 	}
 

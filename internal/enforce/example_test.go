@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // A plan can be made for any machine, on any machine: it is data.
 func ExampleNewPlan() {
-	r := &policy.Resolved{OS: "linux", Net: policy.ResolvedNet{
-		Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}},
+	r := &resolve.Resolved{OS: "linux", Net: resolve.ResolvedNet{
+		Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}},
 	}}
 	debian12 := enforce.Caps{OS: "linux", Arch: "amd64", Landlock: 2, Seccomp: true}
 	plan := enforce.NewPlan(r, debian12, nil, enforce.Options{})

@@ -11,7 +11,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // refuseSockets refuses to pass the command a socket as standard input or output if it could
@@ -46,11 +47,11 @@ func (p *Plan) reaches(fd, domain int) string {
 	}
 	net := p.Policy.Net.Mode
 	switch {
-	case net == policy.NetOpen:
+	case net == resolve.NetOpen:
 		return ""
 	case !hasFixedPeers(fd, domain, checked):
 		return "a socket that could send anywhere, and the network is closed to the command"
-	case net == policy.NetNone && p.Seccomp != nil:
+	case net == resolve.NetNone && p.Seccomp != nil:
 		return "a TCP socket, which the command could connect again or make listen, " +
 			"and the network is closed to it; use a pipe instead"
 	}
@@ -94,7 +95,7 @@ func reopensCovered(mp *mounts.Plan, path string, flags int) string {
 	reference := flags&unix.O_PATH != 0
 	writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
 	for _, m := range mp.Mounts {
-		if !policy.Within(path, m.Path) {
+		if !host.Within(path, m.Path) {
 			continue
 		}
 		switch {
@@ -145,7 +146,7 @@ func (p *Plan) reopen(files []*os.File, ruleset int) (rules []landlock.PathRule)
 		}
 		r := landlock.PathRule{Path: fork.PathOf(fd), Rights: rights & p.Landlock.HandledFS}
 		rule := landlock.PathBeneath{Rights: r.Rights, Fd: uintptr(fd)}
-		if slices.ContainsFunc(p.Policy.Deny, func(d policy.DenyPath) bool { return d.Covers(r.Path) }) {
+		if slices.ContainsFunc(p.Policy.Deny, func(d resolve.DenyPath) bool { return d.Covers(r.Path) }) {
 			r.Rights = 0
 		} else if landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) != nil {
 			continue // the descriptor itself works; pipes can't have rules and need none

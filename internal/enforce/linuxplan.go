@@ -12,22 +12,24 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // planLinux fills in the plan for Linux. Each step uses the results of earlier steps without
 // changing them.
-func (p *Plan) planLinux(host *policy.Host, opts Options) {
-	table := sync.OnceValue(func() mounts.Table { return mounts.ReadTable(host) })
-	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest(table))}
+func (p *Plan) planLinux(h *host.Host, opts Options) {
+	table := sync.OnceValue(func() mounts.Table { return mounts.ReadTable(h) })
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, h, opts.protectRequest(table))}
 	if p.Caps.Landlock > 0 {
-		none := p.noNamespace(host)
-		rep.cut = deny.Subtract(p.denyRequest(host, none, table))
+		none := p.noNamespace(h)
+		rep.cut = deny.Subtract(p.denyRequest(h, none, table))
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
-			trees, rep.taken = rep.set.TakeOut(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
+			trees, rep.taken = rep.set.TakeOut(trees, h, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
-		rep.mounts = mounts.New(p.mountRequest(host, none, table, rep))
+		rep.mounts = mounts.New(p.mountRequest(h, none, table, rep))
 		p.Mounts = rep.mounts.Plan
 		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
@@ -35,7 +37,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
 	p.planAudit(rep)
-	peers := p.planFilter(host, opts)
+	peers := p.planFilter(h, opts)
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.keepsSignals())
 	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.recording != nil) {
 		p.Broker = &broker.Policy{
@@ -50,15 +52,15 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 }
 
 // denyRequest returns the request to subtract the denials.
-func (p *Plan) denyRequest(host *policy.Host, none string, table func() mounts.Table) deny.Request {
-	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
+func (p *Plan) denyRequest(h *host.Host, none string, table func() mounts.Table) deny.Request {
+	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: h, NoMasks: none}
 	if p.Policy.Private.Home.Is() && none == "" {
-		q.Private, _ = mounts.PrivateHome(p.Policy, host)
+		q.Private, _ = mounts.PrivateHome(p.Policy, h)
 	}
-	if len(q.Deny) > 0 && host != nil {
+	if len(q.Deny) > 0 && h != nil {
 		q.Twice = table().Twice()
 		q.Unread = table().Unread
-		q.Same = func(p string) ([]string, error) { return table().Same(host, p) }
+		q.Same = func(p string) ([]string, error) { return table().Same(h, p) }
 	}
 	return q
 }
@@ -76,12 +78,12 @@ func (p *Plan) planAudit(rep *report) {
 }
 
 // planFilter compiles the filter. It returns whether the broker decides about sockets.
-func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool) {
+func (p *Plan) planFilter(h *host.Host, opts Options) (peers bool) {
 	if !p.privatePids() { // there processes outside have no numbers
 		p.signals = p.Caps.SignalMode()
 	}
 	if asksNames(p.Policy.Net) {
-		p.names = broker.NameServers(host)
+		p.names = broker.NameServers(h)
 	}
 	peers = p.Caps.NeedsBroker(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if !p.Caps.Seccomp {
@@ -122,18 +124,18 @@ func (p *Plan) filterOptions(peers bool) seccomp.Options {
 }
 
 // noNamespace returns why no mount namespace can be made, or "".
-func (p *Plan) noNamespace(host *policy.Host) string {
+func (p *Plan) noNamespace(h *host.Host) string {
 	switch {
 	case !p.Caps.MountNS:
 		return cmp.Or(p.Caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
-	case host == nil:
+	case h == nil:
 		return "no host to look at files with"
 	}
 	return ""
 }
 
 // treesOf returns the paths that the policy allows.
-func treesOf(r *policy.Resolved) []deny.Tree {
+func treesOf(r *resolve.Resolved) []deny.Tree {
 	out := make([]deny.Tree, len(r.Paths))
 	for i, t := range r.Paths {
 		out[i] = deny.Tree{
@@ -149,11 +151,11 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 }
 
 // mountRequest returns the request for a mount namespace, from the results of earlier steps.
-func (p *Plan) mountRequest(host *policy.Host, none string, table func() mounts.Table, rep *report) mounts.Request {
+func (p *Plan) mountRequest(h *host.Host, none string, table func() mounts.Table, rep *report) mounts.Request {
 	opts := &rep.opts
 	q := mounts.Request{
 		Policy:  p.Policy,
-		Host:    host,
+		Host:    h,
 		UserNS:  !p.Caps.Privileged,
 		Handled: landlock.Of(p.Caps.Landlock).FS,
 		Trees:   rep.cut.Trees,
@@ -174,13 +176,13 @@ func (p *Plan) mountRequest(host *policy.Host, none string, table func() mounts.
 		q.Mounts = append(q.Mounts, mask)
 	}
 	if none == "" {
-		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)
+		q.Hide = protect.Hideable(p.Policy, h, opts.Hide)
 	}
 	return q
 }
 
 // planRuleset turns trees, sockets and ports into Landlock rules.
-func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, version int) *landlock.Ruleset {
+func planRuleset(r *resolve.Resolved, trees []deny.Tree, mp *mounts.Plan, version int) *landlock.Ruleset {
 	know := landlock.Of(version)
 	rs := &landlock.Ruleset{
 		ABI:       min(version, landlock.MaxABI),
@@ -188,10 +190,10 @@ func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, version
 		Scoped:    know.Scoped,
 		Paths:     landlock.MergeRules(pathRules(trees, mp, r.Net.Unix, know.FS)),
 	}
-	if r.Net.Mode != policy.NetOpen {
+	if r.Net.Mode != resolve.NetOpen {
 		rs.HandledNet = know.Net
 	}
-	if r.Net.Mode == policy.NetPorts {
+	if r.Net.Mode == resolve.NetPorts {
 		rs.Ports = portRules(r.Net, know.Net)
 	}
 	return rs
@@ -199,7 +201,7 @@ func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, version
 
 // pathRules returns the rules for paths. It leaves out private directories, since their rules
 // are made when they exist.
-func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handled uint64) []landlock.PathRule {
+func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []resolve.Path, handled uint64) []landlock.PathRule {
 	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
 		if mp != nil && slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path }) {
@@ -227,7 +229,7 @@ func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handle
 }
 
 // portRules joins the rules for connecting and listening by port.
-func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
+func portRules(net resolve.ResolvedNet, handled uint64) []landlock.PortRule {
 	var out []landlock.PortRule
 	add := func(ports []policy.Port, right uint64) {
 		for _, port := range ports {

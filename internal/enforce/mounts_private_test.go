@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -56,7 +58,7 @@ func TestPrivate(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Paths = append(r.Paths, policy.Path{Path: p, Access: access, Mode: fs.ModeDir, ID: st.ID,
+				r.Paths = append(r.Paths, resolve.Path{Path: p, Access: access, Mode: fs.ModeDir, ID: st.ID,
 					Rule: policy.Rule{Path: p, Access: access, Origin: policy.Origin{Source: origin}}})
 			}
 			for _, p := range []string{"/dev/shm", "/dev/pts"} {
@@ -81,7 +83,7 @@ func TestPrivate(t *testing.T) {
 					t.Errorf("%s: rights %#x", d.Path, d.Rights)
 				}
 				for _, m := range p.Mounts.Mounts {
-					if policy.Within(m.Path, d.Path) {
+					if host.Within(m.Path, d.Path) {
 						t.Errorf("%s is mounted in %s, which is empty then", m.Path, d.Path)
 					}
 				}

@@ -4,13 +4,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // TestWithoutLandlock: with the gap for files accepted, the plan still reports what else is
 // open (once on Linux 5.10 it reported nothing).
 func TestWithoutLandlock(t *testing.T) {
-	r := &policy.Resolved{OS: "linux", Dir: "/tmp", Paths: []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
+	r := &resolve.Resolved{OS: "linux", Dir: "/tmp", Paths: []resolve.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
 	want := map[string]Kind{GapFiles: Core, GapOwnFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}
 	for _, ns := range []bool{false, true} {
 		p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Seccomp: true, MountNS: ns, Privileged: ns}, nil, Options{Protect: []string{"/tmp/own"}})

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -18,7 +20,7 @@ const mountinfo = "/proc/self/mountinfo"
 
 // treeHost is a machine with the files and texts in the map. Names that end in a slash are
 // directories. Texts that begin with "->" are links.
-func treeHost(files map[string]string) *policy.Host {
+func treeHost(files map[string]string) *host.Host {
 	tree := map[string]string{"/": "", mountinfo: "1 0 8:1 / / rw - ext4 /dev/a rw\n"}
 	for name, text := range files {
 		clean := path.Clean(name)
@@ -41,10 +43,10 @@ func treeHost(files map[string]string) *policy.Host {
 	}) {
 		ids[strings.TrimSuffix(name, "/")] = uint64(i + 1)
 	}
-	lstat := func(p string) (policy.Stat, error) {
+	lstat := func(p string) (host.Stat, error) {
 		text, file := tree[p]
 		_, dir := tree[strings.TrimSuffix(p, "/")+"/"]
-		st := policy.Stat{ID: policy.FileID{Dev: 1, Ino: ids[strings.TrimSuffix(p, "/")]}}
+		st := host.Stat{ID: host.FileID{Dev: 1, Ino: ids[strings.TrimSuffix(p, "/")]}}
 		switch {
 		case dir || p == "/":
 			st.Mode = fs.ModeDir | 0o755
@@ -55,7 +57,7 @@ func treeHost(files map[string]string) *policy.Host {
 		}
 		return st, nil
 	}
-	return &policy.Host{
+	return &host.Host{
 		OS: "linux", Dir: "/", Lstat: lstat,
 		Readlink: func(p string) (string, error) { return strings.TrimPrefix(tree[p], "->"), nil },
 		ReadFile: func(p string) ([]byte, error) {
@@ -105,15 +107,15 @@ func canMount() Caps {
 }
 
 // asked returns a policy with these rules.
-func asked(h *policy.Host, home string, writable []string, deny ...string) *policy.Resolved {
-	r := &policy.Resolved{OS: "linux", Dir: "/w", Home: home, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+func asked(h *host.Host, home string, writable []string, deny ...string) *resolve.Resolved {
+	r := &resolve.Resolved{OS: "linux", Dir: "/w", Home: home, Net: resolve.ResolvedNet{Mode: resolve.NetOpen}}
 	for _, w := range writable {
 		st, _ := h.Lstat(w)
-		r.Paths = append(r.Paths, policy.Path{Path: w, Mode: st.Mode.Type(), ID: st.ID, Access: policy.Read | policy.Write,
+		r.Paths = append(r.Paths, resolve.Path{Path: w, Mode: st.Mode.Type(), ID: st.ID, Access: policy.Read | policy.Write,
 			Rule: policy.Rule{Path: w, Origin: policy.Origin{Source: "--rw"}}})
 	}
 	for _, d := range deny {
-		r.Deny = append(r.Deny, policy.DenyPath{Pattern: d, Glob: strings.Contains(d, "*")})
+		r.Deny = append(r.Deny, resolve.DenyPath{Pattern: d, Glob: strings.Contains(d, "*")})
 	}
 	return r
 }
@@ -132,8 +134,8 @@ func mountList(p *Plan) string {
 
 func TestMountReasons(t *testing.T) {
 	mask, protect := mounts.Mount{Kind: mounts.Mask}, mounts.Mount{Kind: mounts.Protect}
-	pts := &policy.Resolved{Paths: []policy.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: mounts.PtsDir, Origin: policy.Origin{Source: "baseline"}}}}}
-	none := &policy.Resolved{}
+	pts := &resolve.Resolved{Paths: []resolve.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: mounts.PtsDir, Origin: policy.Origin{Source: "baseline"}}}}}
+	none := &resolve.Resolved{}
 	for i, c := range []struct {
 		q       mounts.Request
 		outside bool
@@ -264,7 +266,7 @@ func TestMountsUnread(t *testing.T) {
 		return read(p)
 	}
 	r := asked(h, "", []string{"/w"}, "/w/.env", "/ro/secret")
-	r.Paths = append(r.Paths, policy.Path{Path: "/ro", Access: policy.Read, Mode: fs.ModeDir})
+	r.Paths = append(r.Paths, resolve.Path{Path: "/ro", Access: policy.Read, Mode: fs.ModeDir})
 	plan := func() (p *Plan, gaps string) {
 		p = NewPlan(r, canMount(), h, Options{Protect: []string{"/w/own"}})
 		var all []string

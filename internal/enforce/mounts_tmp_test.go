@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -25,7 +27,7 @@ func TestPrivateTmp(t *testing.T) {
 		deny         string
 		dir, temp    string
 		socket, kind string
-		host         *policy.Host
+		host         *host.Host
 		opts         Options
 		caps         func(*Caps)
 		want         string
@@ -66,12 +68,12 @@ func TestPrivateTmp(t *testing.T) {
 			if c.dir != "" {
 				r.Dir = c.dir
 			}
-			add := func(access policy.Access, path, origin string) policy.Path {
+			add := func(access policy.Access, path, origin string) resolve.Path {
 				real, links, st, err := h.Trail(path)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return policy.Path{Path: real, Access: access, Mode: st.Mode.Type(), ID: st.ID, Links: links, Written: path,
+				return resolve.Path{Path: real, Access: access, Mode: st.Mode.Type(), ID: st.ID, Links: links, Written: path,
 					Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: origin}}}
 			}
 			if c.temp == "" {
@@ -92,7 +94,7 @@ func TestPrivateTmp(t *testing.T) {
 				if c.socket != "/tmp/s" {
 					s.Mode = fs.ModeSocket
 				}
-				r.Net.Unix = []policy.Path{s}
+				r.Net.Unix = []resolve.Path{s}
 			}
 			caps := canMount()
 			if c.caps != nil {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // Noted returns a host that records its first error, of a shortage or a broken disk, that leaves
 // unknown whether a file exists. err returns that error. The files did not cause it, so trying
 // again may help, and a gap would say the wrong thing.
-func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
+func Noted(machine *host.Host) (noted *host.Host, err func() error) {
 	var mu sync.Mutex // guards first: a big tree is searched by two goroutines
 	var first error
 	note := func(doing string, err error) {
@@ -27,13 +27,13 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 			first = fmt.Errorf("looking at this machine's files: %w", err)
 		}
 	}
-	h := *host
-	h.Lstat = noting(host.Lstat, "lstat", note)
-	h.ReadFile = noting(host.ReadFile, "read", note)
-	h.Readlink = noting(host.Readlink, "readlink", note)
+	h := *machine
+	h.Lstat = noting(machine.Lstat, "lstat", note)
+	h.ReadFile = noting(machine.ReadFile, "read", note)
+	h.Readlink = noting(machine.Readlink, "readlink", note)
 	if h.ReadDir != nil {
 		h.ReadDir = func(name string, n int) ([]fs.DirEntry, error) {
-			got, err := host.ReadDir(name, n)
+			got, err := machine.ReadDir(name, n)
 			note("readdir", err)
 			return got, err
 		}

@@ -10,30 +10,32 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // TestPlanUnderShortage: no plan mistakes "no descriptor left" for "no such file", since it
 // would then leave git's configuration unprotected.
 func TestPlanUnderShortage(t *testing.T) {
-	r := &policy.Resolved{OS: "linux", Dir: "/p", Paths: []policy.Path{{Path: "/p", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
+	r := &resolve.Resolved{OS: "linux", Dir: "/p", Paths: []resolve.Path{{Path: "/p", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
 	caps := Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}
 	for _, test := range []struct {
 		answer error
 		short  bool
 	}{{syscall.ENOENT, false}, {syscall.EACCES, false}, {syscall.ENOTDIR, false}, {syscall.EMFILE, true}, {syscall.ENFILE, true}, {syscall.ENOMEM, true}, {syscall.EIO, true}} {
-		host := &policy.Host{
-			Lstat: func(name string) (policy.Stat, error) {
+		h := &host.Host{
+			Lstat: func(name string) (host.Stat, error) {
 				if strings.HasPrefix(name, "/p/.git") {
-					return policy.Stat{}, &fs.PathError{Op: "lstat", Path: name, Err: test.answer}
+					return host.Stat{}, &fs.PathError{Op: "lstat", Path: name, Err: test.answer}
 				}
-				return policy.Stat{Mode: fs.ModeDir}, nil
+				return host.Stat{Mode: fs.ModeDir}, nil
 			},
 			ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, nil },
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 			Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 		}
-		p := NewPlan(r, caps, host, Options{})
+		p := NewPlan(r, caps, h, Options{})
 		if (p.Caps.Err != nil) != test.short || test.short && !errors.Is(p.Caps.Err, test.answer) {
 			t.Errorf("%v: the plan's error is %v", test.answer, p.Caps.Err)
 		}

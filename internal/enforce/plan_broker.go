@@ -5,7 +5,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // brokerChecksSockets reports whether the broker checks sockets. It does if it can and Landlock
@@ -17,16 +17,16 @@ func (c *Caps) brokerChecksSockets() bool {
 // NeedsBroker reports whether a policy leaves the broker anything to decide about sockets. It
 // leaves nothing if every socket by path is allowed and Landlock checks abstract names and ports.
 // Then datagram sockets work, too.
-func (c *Caps) NeedsBroker(net policy.ResolvedNet) bool {
+func (c *Caps) NeedsBroker(net resolve.ResolvedNet) bool {
 	scopes := landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
-	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && scopes
+	open := allowsAllPaths(net) && net.Mode != resolve.NetPorts && scopes
 	return c.brokerChecksSockets() && !open
 }
 
 // asksNames reports whether a command has to look up addresses, since it may connect to ports
 // of any host.
-func asksNames(net policy.ResolvedNet) bool {
-	return net.Mode == policy.NetPorts && len(net.ConnectTCP) > 0
+func asksNames(net resolve.ResolvedNet) bool {
+	return net.Mode == resolve.NetPorts && len(net.ConnectTCP) > 0
 }
 
 // namesHint is what to type if names can't be resolved. It makes glibc ask by TCP.
@@ -36,7 +36,7 @@ const namesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
 // "". If the policy allows port 53, names can be asked by TCP.
 func (p *Plan) unnamed() string {
 	switch {
-	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || policy.Lists(p.Policy.Net.ConnectTCP, 53):
+	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || resolve.Lists(p.Policy.Net.ConnectTCP, 53):
 		return ""
 	case len(p.names) == 0:
 		return "no server is known from /etc/resolv.conf"
@@ -47,8 +47,8 @@ func (p *Plan) unnamed() string {
 }
 
 // allowsAllPaths reports whether every socket by path is allowed: --unix /.
-func allowsAllPaths(net policy.ResolvedNet) bool {
-	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
+func allowsAllPaths(net resolve.ResolvedNet) bool {
+	return slices.ContainsFunc(net.Unix, func(p resolve.Path) bool { return p.Path == "/" })
 }
 
 // SocketsBy returns what checks sockets.

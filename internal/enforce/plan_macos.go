@@ -9,11 +9,13 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // planMacOS fills in the plan for macOS. Seatbelt keeps all promises or none.
-func (p *Plan) planMacOS(host *policy.Host, opts Options) {
+func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	const none = "it needs a namespace, which only Linux has"
 	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
 	rep.everywhere()
@@ -22,7 +24,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
-	prot := protect.Find(p.Policy, host, opts.protectRequest(func() mounts.Table { return mounts.Table{} }))
+	prot := protect.Find(p.Policy, h, opts.protectRequest(func() mounts.Table { return mounts.Table{} }))
 	rep.self(prot.SelfFacts)
 	rep.facts(prot.Facts)
 	p.audit = prot.Audit
@@ -41,15 +43,15 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
-	if host != nil {
-		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
+	if h != nil {
+		p.Seatbelt.Hide = protect.Hideable(p.Policy, h, opts.Hide)
 		for _, path := range p.Seatbelt.Protect {
-			if host.Look(path).Presence == policy.Absent {
+			if h.Look(path).Presence == host.Absent {
 				p.Seatbelt.Unmade = append(p.Seatbelt.Unmade, path)
 			}
 		}
 	}
-	p.matchGlobs(rep, host)
+	p.matchGlobs(rep, h)
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
@@ -62,19 +64,19 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 }
 
 // matchGlobs finds what the denials with wildcards match in writable trees.
-func (p *Plan) matchGlobs(rep *report, host *policy.Host) {
-	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
-	if len(globs) == 0 || host == nil {
+func (p *Plan) matchGlobs(rep *report, h *host.Host) {
+	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d resolve.DenyPath) bool { return !d.Glob })
+	if len(globs) == 0 || h == nil {
 		return
 	}
 	writable := func(t deny.Tree) bool { return t.Access&policy.Write != 0 && t.Mode.IsDir() }
 	trees := slices.DeleteFunc(treesOf(p.Policy), func(t deny.Tree) bool { return !writable(t) })
-	named, err := deny.Named(host, trees, globs)
+	named, err := deny.Named(h, trees, globs)
 	for _, m := range named {
 		if p.Policy.Allowed(m.Path, policy.Read).Deny != nil {
 			p.Seatbelt.Matched = append(p.Seatbelt.Matched, m.Path)
 		} else { // a link's target, or a directory that may contain denied files
-			d := policy.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
+			d := resolve.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
 			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)
 		}
 	}
@@ -97,7 +99,7 @@ func (p *Plan) protectUnmade(name string) bool {
 	}
 	for _, home := range []string{p.Policy.Home, p.Policy.RealHome} {
 		rest, ok := strings.CutPrefix(name, home+"/")
-		if ok && home != "" && slices.Contains(policy.StartupFiles("macos"), rest) {
+		if ok && home != "" && slices.Contains(resolve.StartupFiles("macos"), rest) {
 			return true
 		}
 	}

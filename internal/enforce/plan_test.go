@@ -13,21 +13,23 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
-func samplePath(path string, access policy.Access, mode fs.FileMode) policy.Path {
-	return policy.Path{Path: path, Access: access, Mode: mode, ID: policy.FileID{Dev: 1, Ino: 2},
+func samplePath(path string, access policy.Access, mode fs.FileMode) resolve.Path {
+	return resolve.Path{Path: path, Access: access, Mode: mode, ID: host.FileID{Dev: 1, Ino: 2},
 		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "work.toml", Line: 3, Column: 7}}}
 }
 
 // samplePolicy has one rule of each kind.
-func samplePolicy(mode policy.NetMode) *policy.Resolved {
+func samplePolicy(mode resolve.NetMode) *resolve.Resolved {
 	const char = fs.ModeDevice | fs.ModeCharDevice
-	r := &policy.Resolved{
+	r := &resolve.Resolved{
 		OS: "linux", Dir: "/home/u/p",
-		Paths: []policy.Path{
+		Paths: []resolve.Path{
 			samplePath("/usr", policy.Read|policy.Exec, fs.ModeDir),
 			samplePath("/usr/lib", policy.Read, fs.ModeDir),
 			samplePath("/etc/hosts", policy.Read, 0),
@@ -35,10 +37,10 @@ func samplePolicy(mode policy.NetMode) *policy.Resolved {
 			samplePath("/home/u/my project", policy.Read|policy.Write|policy.Exec, fs.ModeDir),
 			samplePath("/home/u/data", policy.Read|policy.Write, fs.ModeDir),
 		},
-		Net: policy.ResolvedNet{Mode: mode, From: policy.Origin{Source: "--no-net"},
-			Unix: []policy.Path{samplePath("/run/user/1000/agent", 0, fs.ModeSocket)}},
+		Net: resolve.ResolvedNet{Mode: mode, From: policy.Origin{Source: "--no-net"},
+			Unix: []resolve.Path{samplePath("/run/user/1000/agent", 0, fs.ModeSocket)}},
 	}
-	if mode == policy.NetPorts {
+	if mode == resolve.NetPorts {
 		r.Net.ConnectTCP = []policy.Port{{Number: 443}, {Number: 53}}
 		r.Net.BindTCP = []policy.Port{{Number: 8080}, {Number: 443}}
 		r.Net.From = policy.Origin{Source: "--connect-tcp"}
@@ -48,7 +50,7 @@ func samplePolicy(mode policy.NetMode) *policy.Resolved {
 
 func TestPlanText(t *testing.T) {
 	for abi := range landlock.MaxABI + 1 {
-		p := NewPlan(samplePolicy(policy.NetPorts), Caps{OS: "linux", Arch: "amd64", Landlock: abi,
+		p := NewPlan(samplePolicy(resolve.NetPorts), Caps{OS: "linux", Arch: "amd64", Landlock: abi,
 			LandlockReason: "it is not built into this kernel", Seccomp: true, Capabilities: 1<<41 - 1}, nil, Options{})
 
 		var b strings.Builder
@@ -62,7 +64,7 @@ func TestPlanText(t *testing.T) {
 // TestPlanGaps has the gaps of each kind of machine.
 func TestPlanGaps(t *testing.T) {
 	var b strings.Builder
-	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
+	for _, mode := range []resolve.NetMode{resolve.NetOpen, resolve.NetNone, resolve.NetPorts} {
 		for _, seccomp := range []bool{true, false} {
 			for abi := range landlock.MaxABI + 1 {
 				p := NewPlan(samplePolicy(mode), Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: seccomp}, nil, Options{})
@@ -93,9 +95,9 @@ func TestPlanFailsClosed(t *testing.T) {
 			{OS: "linux", Arch: "s390x", Landlock: abi, Seccomp: true},
 			{Landlock: abi},
 		} {
-			for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts} {
+			for _, mode := range []resolve.NetMode{resolve.NetNone, resolve.NetPorts} {
 				r := samplePolicy(mode)
-				r.Deny = []policy.DenyPath{{Pattern: "/home/u/data/secret"}}
+				r.Deny = []resolve.DenyPath{{Pattern: "/home/u/data/secret"}}
 				p := NewPlan(r, caps, treeHost(nil), Options{})
 				err := p.Err(nil, false)
 				has := func(name string) bool {
@@ -110,7 +112,7 @@ func TestPlanFailsClosed(t *testing.T) {
 				if (p.Seccomp == nil) != has(GapNetwork) {
 					t.Errorf("%+v %s: network", caps, mode)
 				}
-				if (mode == policy.NetPorts && abi < 4) != has(GapTCPPorts) {
+				if (mode == resolve.NetPorts && abi < 4) != has(GapTCPPorts) {
 					t.Errorf("%+v %s: ports", caps, mode)
 				}
 				if (abi > 0 && abi < 3 && p.Seccomp == nil) != has(GapTruncate) {
@@ -122,7 +124,7 @@ func TestPlanFailsClosed(t *testing.T) {
 }
 
 func TestPlanErr(t *testing.T) {
-	p := NewPlan(samplePolicy(policy.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil, Options{})
+	p := NewPlan(samplePolicy(resolve.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil, Options{})
 	var ge *GapError
 	if err := p.Err(nil, false); !errors.As(err, &ge) || !strings.Contains(err.Error(), "not built") {
 		t.Errorf("got %v", err)
@@ -140,7 +142,7 @@ func TestPlanErr(t *testing.T) {
 
 func TestPlanCapabilities(t *testing.T) {
 	root := Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, Capabilities: 1<<41 - 1}
-	p := NewPlan(samplePolicy(policy.NetOpen), root, nil, Options{})
+	p := NewPlan(samplePolicy(resolve.NetOpen), root, nil, Options{})
 	kept := root.Capabilities &^ p.DropCapabilities
 	if got, want := landlock.BitNames(kept, capabilityNames()), "chown dac_override fowner fsetid kill setgid setuid net_bind_service setfcap"; got != want {
 		t.Errorf("kept %s, want %s", got, want)
@@ -151,10 +153,10 @@ func TestPlanCapabilities(t *testing.T) {
 		}
 	}
 	root.Landlock = 5
-	if p := NewPlan(samplePolicy(policy.NetOpen), root, nil, Options{}); p.DropCapabilities&(1<<capKill) == 0 {
+	if p := NewPlan(samplePolicy(resolve.NetOpen), root, nil, Options{}); p.DropCapabilities&(1<<capKill) == 0 {
 		t.Error("kill is kept where signals can leave")
 	}
-	user := NewPlan(samplePolicy(policy.NetOpen), Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil, Options{})
+	user := NewPlan(samplePolicy(resolve.NetOpen), Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil, Options{})
 	if user.DropCapabilities != 0 {
 		t.Error("an ordinary user has nothing to drop")
 	}
@@ -162,7 +164,7 @@ func TestPlanCapabilities(t *testing.T) {
 
 // TestPlanDoesNotTouchThePolicy: NewPlan is pure.
 func TestPlanDoesNotTouchThePolicy(t *testing.T) {
-	r := samplePolicy(policy.NetPorts)
+	r := samplePolicy(resolve.NetPorts)
 	before := fmt.Sprintf("%+v", r)
 	a := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil, Options{})
 	b := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil, Options{})
@@ -182,7 +184,7 @@ func TestPlanDoesNotTouchThePolicy(t *testing.T) {
 // once for each rule.
 func TestStillWritableOnce(t *testing.T) {
 	allocs := func(rules int) float64 {
-		r := samplePolicy(policy.NetOpen)
+		r := samplePolicy(resolve.NetOpen)
 		for i := range rules {
 			r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/home/u/data/%d", i), policy.Read, fs.ModeDir))
 		}
@@ -217,7 +219,7 @@ func TestStillWritableProtected(t *testing.T) {
 }
 
 func BenchmarkNewPlan(b *testing.B) {
-	r := samplePolicy(policy.NetOpen)
+	r := samplePolicy(resolve.NetOpen)
 	for i := range 50 {
 		r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/opt/%d/lib", i), policy.Read, fs.ModeDir))
 	}
@@ -230,13 +232,13 @@ func BenchmarkNewPlan(b *testing.B) {
 // is moved there. That is reported. If it can't appear so, nothing is reported.
 func TestMacToldOf(t *testing.T) {
 	home := t.TempDir()
-	h, err := policy.HostIn(home)
+	h, err := host.HostIn(home)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.OS, h.Home, h.Env = "macos", home, []string{"HOME=" + home}
 	rw := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: home, Access: policy.Read | policy.Write, Origin: policy.Origin{Source: "--rw"}}}}}
-	r, err := rw.Resolve(h)
+	r, err := resolve.Policy(&rw, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +267,7 @@ func TestSearchedOnce(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(deep, 0o700), os.WriteFile(filepath.Join(deep, ".env"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	h, err := policy.HostIn(dir)
+	h, err := host.HostIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +279,8 @@ func TestSearchedOnce(t *testing.T) {
 		}
 		return plain(p, n)
 	}
-	r := &policy.Resolved{OS: "linux", Dir: dir, Paths: []policy.Path{{Path: dir, Mode: os.ModeDir, Access: policy.Read | policy.Write}},
-		Deny: []policy.DenyPath{{Pattern: dir + "/**/.env", Glob: true}}}
+	r := &resolve.Resolved{OS: "linux", Dir: dir, Paths: []resolve.Path{{Path: dir, Mode: os.ModeDir, Access: policy.Read | policy.Write}},
+		Deny: []resolve.DenyPath{{Pattern: dir + "/**/.env", Glob: true}}}
 	p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}, &h, Options{})
 	later := filepath.Join(dir, "a/b/.env")
 	if err := os.WriteFile(later, nil, 0o600); err != nil {
@@ -306,7 +308,7 @@ func TestMacGlobs(t *testing.T) {
 		os.Symlink("../real", filepath.Join(dir, "free/.env"))); err != nil {
 		t.Fatal(err)
 	}
-	h, err := policy.HostIn(dir)
+	h, err := host.HostIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +317,7 @@ func TestMacGlobs(t *testing.T) {
 		Rules: []policy.Rule{{Path: dir, Access: policy.Read | policy.Write, Origin: policy.Origin{Source: "--rw"}}},
 		Deny:  []policy.Named{{Value: "**/.env", Origin: policy.Origin{Source: "--deny"}}},
 	}}
-	r, err := rw.Resolve(h)
+	r, err := resolve.Policy(&rw, h)
 	if err != nil {
 		t.Fatal(err)
 	}

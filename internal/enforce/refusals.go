@@ -8,7 +8,9 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -102,7 +104,7 @@ func (p *Plan) With(rules ...*learn.Proposal) *Plan {
 	for _, q := range rules {
 		if q != nil && q.Dir && q.Access&policy.Write != 0 {
 			rule := policy.Rule{Origin: policy.Origin{Source: "--rw"}}
-			r.Paths = append(r.Paths, policy.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: rule})
+			r.Paths = append(r.Paths, resolve.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: rule})
 		}
 	}
 	if p.Landlock == nil || len(r.Paths) == len(p.Policy.Paths) {
@@ -159,6 +161,6 @@ func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 // temporary directory.
 func (p *Plan) outside(needs []learn.Need) []learn.Need {
 	return slices.DeleteFunc(needs, func(n learn.Need) bool {
-		return n.Path != "" && (n.Path[0] != '/' || p.Policy.TempDir != "" && policy.Within(n.Path, p.Policy.TempDir))
+		return n.Path != "" && (n.Path[0] != '/' || p.Policy.TempDir != "" && host.Within(n.Path, p.Policy.TempDir))
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -22,13 +24,13 @@ func (r reported) Report() (out watch.Report) {
 // TestRefusalsMacOS: a refusal by Seatbelt is explained by the policy, or as the profile's own
 // if the policy allows the act.
 func TestRefusalsMacOS(t *testing.T) {
-	h := policy.Host{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Env: []string{"HOME=/Users/u", "PATH=/usr/bin"},
-		Lstat: func(p string) (policy.Stat, error) {
-			return policy.Stat{Mode: fs.ModeDir, ID: policy.FileID{Dev: 1, Ino: uint64(len(p))}}, nil
+	h := host.Host{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Env: []string{"HOME=/Users/u", "PATH=/usr/bin"},
+		Lstat: func(p string) (host.Stat, error) {
+			return host.Stat{Mode: fs.ModeDir, ID: host.FileID{Dev: 1, Ino: uint64(len(p))}}, nil
 		},
 		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 	}
-	r, err := (&policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}}}}).Resolve(h)
+	r, err := resolve.Policy(&policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}}}}, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -78,7 +79,7 @@ func (r *report) everywhere() {
 
 // denied adds a gap for a denial. If all that it denies is in a directory, the hint closes that
 // directory, which keeps the promise.
-func (r *report) denied(d policy.DenyPath, why, in string) {
+func (r *report) denied(d resolve.DenyPath, why, in string) {
 	promise := "no access to " + d.Pattern
 	switch {
 	case in != "":
@@ -205,7 +206,7 @@ func (r *report) files() {
 func (r *report) network() {
 	p := r.p
 	net := p.Policy.Net
-	if net.Mode == policy.NetOpen {
+	if net.Mode == resolve.NetOpen {
 		return
 	}
 	if p.Seccomp == nil {
@@ -218,7 +219,7 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode != policy.NetPorts || p.Broker.ChecksSockets() {
+	if net.Mode != resolve.NetPorts || p.Broker.ChecksSockets() {
 		return
 	}
 	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {

@@ -15,7 +15,9 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
 	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -37,11 +39,11 @@ func requireSeatbelt(t *testing.T) {
 // macPlan returns a plan for the baseline of this Mac and some more rules.
 func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
 	t.Helper()
-	h, err := policy.HostIn(dir)
+	h, err := host.HostIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := policy.Merge(policy.Baseline("macos"), &p).Resolve(h)
+	r, err := resolve.Policy(policy.Merge(policy.Baseline("macos"), &p), h)
 	if err != nil {
 		t.Fatal(err)
 	}

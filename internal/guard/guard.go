@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/tables"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -19,7 +20,7 @@ func refuse(format string, args ...any) error {
 // Check returns a *policy.Error, which names the words and the list, if a list that a
 // policy switches on refuses a command line. Unknown lists are policy.Errors. The host
 // says what "~" and relative paths mean to the command.
-func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
+func Check(policies *policy.Policy, h *host.Host, argv []string) error {
 	p := policies.GuardOn(h.OS)
 	if len(p.Lists) == 0 {
 		return nil
@@ -199,7 +200,7 @@ func (c *checker) among(text, section string) bool {
 	if text == "" {
 		return false
 	}
-	if section == "vital" && policy.Within(c.home, p) {
+	if section == "vital" && host.Within(c.home, p) {
 		return true
 	}
 	is := func(entry string) bool { return entry == p || section == "device" && glob(entry, p) }

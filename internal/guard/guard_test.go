@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/guard"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -31,7 +32,7 @@ func (g guarded) Check(argv []string) error {
 }
 
 func check(g policy.Guard, home, dir string, argv []string) error {
-	return guard.Check(&policy.Policy{Guard: g}, &policy.Host{OS: "linux", Home: home, Dir: dir}, argv)
+	return guard.Check(&policy.Policy{Guard: g}, &host.Host{OS: "linux", Home: home, Dir: dir}, argv)
 }
 
 // refuses reports whether an error is a refusal for a word of a list.

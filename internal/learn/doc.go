@@ -9,5 +9,5 @@
 // be their settings, what is on PATH, or another project and its programs. Needs without a
 // proposal are returned with the reason.
 //
-// It is pure, works on every system, and looks at the machine through policy.Host.
+// It is pure, works on every system, and looks at the machine through host.Host.
 package learn

@@ -33,7 +33,7 @@ func TestFollowed(t *testing.T) {
 			at = path.Dir(at)
 		}
 		a := rapid.SampledFrom([]policy.Access{r, r | x, r | w, r | w | x}).Draw(t, "access")
-		h := host(files...)
+		h := hostWith(files...)
 		h.Dir = project + "/app"
 		now := present(t, h)
 		open, _ := learn.Open(now, at, a)
@@ -56,7 +56,7 @@ func TestFollowed(t *testing.T) {
 					more = append(more, strings.Replace(rule.Path, "~", "/home/u", 1)+"/")
 				}
 			}
-			made := host(append(more, files...)...)
+			made := hostWith(append(more, files...)...)
 			made.Dir = h.Dir
 			add := hint.Policy
 			for _, n := range hint.Policy.Presets {

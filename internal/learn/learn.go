@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/presets"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -43,13 +46,13 @@ type Proposal struct {
 // Propose makes proposals for what was refused under the policy r: presets, files,
 // ports, sockets. Left is what nothing is proposed for. The same needs, in any order,
 // give the same proposals in the same order.
-func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
+func Propose(needs []Need, r *resolve.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
 // Rules does what Propose does, for a user who asked what would allow something. It also proposes
 // a directory that has other things in it, if that directory itself was refused.
-func Rules(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
+func Rules(needs []Need, r *resolve.Resolved) (all []Proposal, left []Need) {
 	if len(needs) > 0 && r.Host().Lstat != nil {
 		all, left = newProposer(r, true).propose(needs)
 	}
@@ -58,7 +61,7 @@ func Rules(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 
 // proposer is one use of this package: all that it proposes goes through one.
 type proposer struct {
-	r      *policy.Resolved
+	r      *resolve.Resolved
 	asked  bool // for Rules
 	guard  func(string, policy.Access, bool) string
 	others func(string, bool) string // of other projects' programs
@@ -68,16 +71,16 @@ type proposer struct {
 	left   []Need
 }
 
-func newProposer(r *policy.Resolved, asked bool) *proposer {
+func newProposer(r *resolve.Resolved, asked bool) *proposer {
 	h := r.Host()
-	home := h.Follow(r.Home).Path
+	home := h.Way(r.Home).Path
 	shared := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm",
 		home + "/.cache", home + "/.config", home + "/.local", home + "/Library", home + "/bin"}
 	for _, v := range []string{
 		"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
 	} {
 		if d := h.Getenv(v); path.IsAbs(d) {
-			shared = append(shared, h.Follow(d).Path)
+			shared = append(shared, h.Way(d).Path)
 		}
 	}
 	return &proposer{
@@ -113,19 +116,19 @@ func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
 // presets proposes presets for what they open, and returns the needs that are left. It
 // does not propose a preset that opens secrets, such as an agent's login.
 func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
-	for _, info := range policy.Presets() {
+	for _, info := range presets.All() {
 		pol, _ := policy.Preset(info.Name) // it is known
-		r, err := pol.Resolve(*p.r.Host())
+		r, err := resolve.Policy(pol, *p.r.Host())
 		if err != nil || slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
 			continue
 		}
 		paths := slices.Concat(r.Paths, r.Create)
-		if slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
+		if slices.ContainsFunc(paths, func(x resolve.Path) bool { return p.r.Secret(x.Path) != "" }) {
 			continue
 		}
 		q := Proposal{Preset: info.Name}
 		needs = slices.DeleteFunc(needs, func(n Need) bool {
-			in := slices.ContainsFunc(paths, func(x policy.Path) bool { return p.opens(&x, n) })
+			in := slices.ContainsFunc(paths, func(x resolve.Path) bool { return p.opens(&x, n) })
 			if in {
 				q.Needs = append(q.Needs, n)
 			}
@@ -139,8 +142,8 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 }
 
 // opens reports whether a preset's path would open what is needed, or is made with it.
-func (p *proposer) opens(x *policy.Path, n Need) bool {
-	if x.Rule.Create && n.Dir && n.Change && policy.Within(x.Path, n.Path) && p.narrow(n.Path, n.Access, false) {
+func (p *proposer) opens(x *resolve.Path, n Need) bool {
+	if x.Rule.Create && n.Dir && n.Change && host.Within(x.Path, n.Path) && p.narrow(n.Path, n.Access, false) {
 		return true
 	}
 	return x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path)
@@ -166,7 +169,7 @@ func (p *proposer) refuses(n *Need) string {
 	if !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path) {
 		return "it has no path or port that a rule could name"
 	}
-	if slices.ContainsFunc(p.r.Deny, func(d policy.DenyPath) bool { return d.Covers(n.Path) }) {
+	if slices.ContainsFunc(p.r.Deny, func(d resolve.DenyPath) bool { return d.Covers(n.Path) }) {
 		return "it is denied"
 	}
 	if n.Key != "" {
@@ -199,7 +202,7 @@ func (p *proposer) refusesFile(n *Need) string {
 		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)
-	if git := p.r.UnprovedGit(); git.Owner != "" && policy.Within(n.Path, git.Dir) {
+	if git := p.r.UnprovedGit(); git.Owner != "" && host.Within(n.Path, git.Dir) {
 		why = "it belongs to " + git.Owner
 	}
 	if n.Change {
@@ -224,12 +227,12 @@ func (p *proposer) settings(n *Need) bool {
 	h := p.r.Host()
 	dir := path.Dir(n.Path)
 	config := h.ConfigHome()
-	return config != "" && within(n.Path, h.Follow(config).Path) ||
+	return config != "" && within(n.Path, h.Way(config).Path) ||
 		!n.Dir && (slices.Contains(p.shared, dir) || dir == p.home && path.Base(n.Path)[0] == '.')
 }
 
 func within(p string, dirs ...string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(p, d) })
+	return slices.ContainsFunc(dirs, func(d string) bool { return host.Within(p, d) })
 }
 
 // Hint is what would allow something. The zero value is none.
@@ -241,18 +244,18 @@ type Hint struct {
 
 // written returns a path as a policy file in the working directory should have it. A path in the
 // repository around that directory is relative, so that it means the same in every clone.
-func written(r *policy.Resolved, p string) string {
+func written(r *resolve.Resolved, p string) string {
 	h := r.Host()
 	up := ".."
 	dir := path.Dir(r.Dir)
-	for !policy.Within(p, dir) {
+	for !host.Within(p, dir) {
 		up += "/.."
 		dir = path.Dir(dir)
 	}
-	if h.Lstat == nil || policy.Within(p, r.Dir) || dir == "/" || policy.Within(r.Home, dir) {
+	if h.Lstat == nil || host.Within(p, r.Dir) || dir == "/" || host.Within(r.Home, dir) {
 		return r.Short(p)
 	}
-	if top := h.Repository(r.Dir); top == "" || !policy.Within(p, top) {
+	if top := h.Repository(r.Dir); top == "" || !host.Within(p, top) {
 		return r.Short(p)
 	}
 	return up + strings.ReplaceAll(strings.TrimPrefix(p, dir), "$", "$$")
@@ -260,7 +263,7 @@ func written(r *policy.Resolved, p string) string {
 
 // Hint returns the proposal as something to type. Paths are written relative to the
 // working directory and the home directory of r.
-func (q *Proposal) Hint(r *policy.Resolved) Hint {
+func (q *Proposal) Hint(r *resolve.Resolved) Hint {
 	switch {
 	case q.Preset != "":
 		return NewHint("presets", q.Preset, false)
@@ -291,7 +294,7 @@ func NewHint(key, value string, create bool) Hint {
 
 // Execute returns the flags that open directories of programs for reading and executing, without
 // those that may not be proposed. It asks for no presets, which would take long before a start.
-func Execute(r *policy.Resolved, dirs []string) (h Hint) {
+func Execute(r *resolve.Resolved, dirs []string) (h Hint) {
 	p := newProposer(r, true)
 	for _, dir := range dirs {
 		n := Need{Path: dir, Access: policy.Read | policy.Exec, Dir: true}
@@ -324,8 +327,8 @@ func (h Hint) And(o Hint) Hint {
 
 // Typed returns the flags to add to a run that had those of r. The first flag for a file
 // ends the default, that the working directory can be read and executed.
-func (h Hint) Typed(r *policy.Resolved) string {
-	first := slices.ContainsFunc(r.Paths, func(p policy.Path) bool { return p.Rule.Origin.Source == "default" })
+func (h Hint) Typed(r *resolve.Resolved) string {
+	first := slices.ContainsFunc(r.Paths, func(p resolve.Path) bool { return p.Rule.Origin.Source == "default" })
 	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || strings.Trim(h.Policy.FS.Rules[0].Path, "./") == "" {
 		return h.Flags
 	}
@@ -334,7 +337,7 @@ func (h Hint) Typed(r *policy.Resolved) string {
 
 // TOML returns the policy on one line, with each table's name before its keys.
 func (h Hint) TOML() string {
-	text, _ := policy.Amend(policy.ProjectFile, nil, h.Policy) // nothing on an error
+	text, _ := policy.Amend(resolve.ProjectFile, nil, h.Policy) // nothing on an error
 	oneLine := strings.NewReplacer("[\n  ", "[", ",\n]", "]", "\n  ", " ", "\n", " ")
 	return oneLine.Replace(strings.TrimSpace(string(text)))
 }

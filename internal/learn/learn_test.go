@@ -11,7 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -22,8 +24,8 @@ const (
 	dir = "/home/u/p"
 )
 
-// host returns a machine with directories, whose names end in "/", and files.
-func host(names ...string) *policy.Host {
+// hostWith returns a machine with directories, whose names end in "/", and files.
+func hostWith(names ...string) *host.Host {
 	all := map[string]fs.FileMode{"/": fs.ModeDir}
 	for _, n := range append(names, dir+"/", "/usr/bin/") {
 		p := path.Clean(n)
@@ -37,18 +39,18 @@ func host(names ...string) *policy.Host {
 	}
 	inode := uint64(0)
 	ids := map[string]uint64{}
-	return &policy.Host{
+	return &host.Host{
 		OS: "linux", Dir: dir, Home: "/home/u", Env: []string{"HOME=/home/u", "PATH=/usr/bin:/home/u/tools"},
-		Lstat: func(p string) (policy.Stat, error) {
+		Lstat: func(p string) (host.Stat, error) {
 			m, ok := all[p]
 			if !ok {
-				return policy.Stat{}, syscall.ENOENT
+				return host.Stat{}, syscall.ENOENT
 			}
 			if ids[p] == 0 {
 				inode++
 				ids[p] = inode
 			}
-			return policy.Stat{Mode: m, ID: policy.FileID{Dev: 1, Ino: ids[p]}}, nil
+			return host.Stat{Mode: m, ID: host.FileID{Dev: 1, Ino: ids[p]}}, nil
 		},
 		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 	}
@@ -57,11 +59,11 @@ func host(names ...string) *policy.Host {
 func present(t interface {
 	Helper()
 	Fatal(...any)
-}, h *policy.Host, more ...*policy.Policy) *policy.Resolved {
+}, h *host.Host, more ...*policy.Policy) *resolve.Resolved {
 	t.Helper()
 	base := &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: r | x}, {Path: "/usr", Access: r | x, Optional: true}}},
 		Net: policy.Net{Allow: policy.Named{Value: "false"}}}
-	got, err := policy.Merge(append([]*policy.Policy{base}, more...)...).Resolve(*h)
+	got, err := resolve.Policy(policy.Merge(append([]*policy.Policy{base}, more...)...), *h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestPropose(t *testing.T) {
 		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Why: "git goes on without"}}, "", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
 	} {
-		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/",
+		h := hostWith("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/",
 			"/home/u/miniconda3/bin/", "/home/u/.local/opt/tool/bin/", "/home/u/.cache/nvim/luac/",
 			"/home/u/lib/.git/HEAD", "/home/u/bare.git/HEAD", "/srv/x.git/HEAD")
 		now := present(t, h)
@@ -152,7 +154,7 @@ func TestRepository(t *testing.T) {
 		{"/home/u/.git/HEAD", "", []learn.Need{made("/home/u/.bashrc"), made("/home/u/.git/index.lock")}, 2},
 		{part + "/x", "--ro ~/all/mono/Cargo.toml", []learn.Need{read("/home/u/all/mono/Cargo.toml")}, 0},
 	} {
-		h := host(append(files, c.dot)...)
+		h := hostWith(append(files, c.dot)...)
 		h.Dir = part
 		now := present(t, h)
 		got, left := learn.Propose(c.needs, now)
@@ -182,7 +184,7 @@ func TestRepositoryOfSettings(t *testing.T) {
 		{"/home/u/all", "", made("/home/u/all/x")},
 		{"/home/u/mono", "--rw ..", made("/home/u/mono/bin/ls")}, // a control
 	} {
-		h := host(c.top+"/.git/HEAD", c.top+"/part/", c.top+"/bin/", c.top+"/plugin/", c.top+"/vimrc")
+		h := hostWith(c.top+"/.git/HEAD", c.top+"/part/", c.top+"/bin/", c.top+"/plugin/", c.top+"/vimrc")
 		h.Dir, h.Env = c.top+"/part", []string{"HOME=/home/u", "PATH=/usr/bin:/home/u/tools:/home/u/all/bin"}
 		now := present(t, h)
 		rules, _ := learn.Rules([]learn.Need{c.need}, now)
@@ -201,7 +203,7 @@ func TestRepositoryOfSettings(t *testing.T) {
 
 // TestHintOfWriting: for what is only written, the hint has a flag that exists.
 func TestHintOfWriting(t *testing.T) {
-	h := host()
+	h := hostWith()
 	if got := (&learn.Proposal{Need: made("/home/u/.bashrc")}).Hint(present(t, h)).Flags; got != "--rw-noexec ~/.bashrc" {
 		t.Error(got)
 	}
@@ -209,7 +211,7 @@ func TestHintOfWriting(t *testing.T) {
 
 // TestHints: hints as a flag, as a line of a policy file, and as JSON.
 func TestHints(t *testing.T) {
-	now := present(t, host())
+	now := present(t, hostWith())
 	for _, c := range []struct {
 		q    learn.Proposal
 		want [3]string
@@ -250,7 +252,7 @@ func someNeeds(t *rapid.T) []learn.Need {
 // TestSafe: no proposal is for the home directory or one above it, for what is shared, or for a
 // place of secrets or a directory with one in it, however it was made, narrowed or widened.
 func TestSafe(t *testing.T) {
-	h := host("/home/u/.cargo/registry/", "/home/u/.ssh/id_rsa", "/home/u/.m2/settings.xml", "/home/u/tools/", "/home/v/")
+	h := hostWith("/home/u/.cargo/registry/", "/home/u/.ssh/id_rsa", "/home/u/.m2/settings.xml", "/home/u/tools/", "/home/v/")
 	now := present(t, h)
 	rapid.Check(t, func(t *rapid.T) {
 		needs := someNeeds(t)
@@ -266,13 +268,13 @@ func TestSafe(t *testing.T) {
 			if s := now.Secret(q.Path); s != "" {
 				t.Fatalf("%v opens %s", q.Path, s)
 			}
-			if q.Dir && policy.Within("/home/u", q.Path) {
+			if q.Dir && host.Within("/home/u", q.Path) {
 				t.Fatalf("%s holds the home directory", q.Path)
 			}
 			if q.Dir && slices.Contains([]string{"/home/u/.cache", "/home/u/.config", "/home/u/.local/share", "/tmp", "/etc", "/usr", "/var", "/usr/share", "/srv", "/home/v"}, q.Path) {
 				t.Fatalf("%s is shared", q.Path)
 			}
-			if q.Access&w != 0 && (policy.Within("/home/u/tools", q.Path) || policy.Within(q.Path, "/usr") || policy.Within(q.Path, "/etc") || policy.Within(q.Path, "/proc")) {
+			if q.Access&w != 0 && (host.Within("/home/u/tools", q.Path) || host.Within(q.Path, "/usr") || host.Within(q.Path, "/etc") || host.Within(q.Path, "/proc")) {
 				t.Fatalf("%s is written", q.Path)
 			}
 		}
@@ -282,7 +284,7 @@ func TestSafe(t *testing.T) {
 // TestRules: a user who asks gets a proposal for a wide directory if that itself was refused, but
 // no more of it than that, and never what TestSafe is about.
 func TestRules(t *testing.T) {
-	h := host("/srv/a", "/srv/b", "/srv/c", "/home/u/.ssh/id_rsa", "/home/u/.cargo/registry/")
+	h := hostWith("/srv/a", "/srv/b", "/srv/c", "/home/u/.ssh/id_rsa", "/home/u/.cargo/registry/")
 	now := present(t, h)
 	list := func(p string) learn.Need { return learn.Need{Path: p, Access: r, Dir: true} }
 	for _, c := range []struct {
@@ -306,7 +308,7 @@ func TestRules(t *testing.T) {
 	if got, _ := learn.Rules([]learn.Need{read("/srv/a"), read("/srv/b"), read("/srv/c")}, now); len(got) != 3 {
 		t.Errorf("%v", got)
 	}
-	if got, _ := learn.Rules([]learn.Need{read("/srv/a")}, &policy.Resolved{}); got != nil {
+	if got, _ := learn.Rules([]learn.Need{read("/srv/a")}, &resolve.Resolved{}); got != nil {
 		t.Errorf("of a policy made by hand: %v", got)
 	}
 }
@@ -314,7 +316,7 @@ func TestRules(t *testing.T) {
 // TestSuffices: the proposals allow everything that was refused, except what is returned as left.
 // The order of what was refused does not matter.
 func TestSuffices(t *testing.T) {
-	h := host("/home/u/.cargo/registry/", "/home/u/.m2/settings.xml", "/home/u/tools/")
+	h := hostWith("/home/u/.cargo/registry/", "/home/u/.m2/settings.xml", "/home/u/tools/")
 	now := present(t, h)
 	rapid.Check(t, func(t *rapid.T) {
 		needs := someNeeds(t)
@@ -330,7 +332,7 @@ func TestSuffices(t *testing.T) {
 				names = append(names, q.Path+map[bool]string{true: "/"}[q.Dir])
 			}
 		}
-		h := host(append(names, "/home/u/.cargo/registry/")...)
+		h := hostWith(append(names, "/home/u/.cargo/registry/")...)
 		var more []*policy.Policy
 		for _, q := range got {
 			more = append(more, q.Hint(now).Policy)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -13,7 +14,7 @@ import (
 //
 // All that zsbx proposes for one path comes from here, for example for a file that a
 // command did not see. A hint is printed with Hint.Typed.
-func Open(r *policy.Resolved, name string, a policy.Access) (h Hint, why string) {
+func Open(r *resolve.Resolved, name string, a policy.Access) (h Hint, why string) {
 	_, _, exists := r.Look(name)
 	if !exists && a&policy.Write == 0 {
 		return Hint{}, name + " does not exist" // a rule for it would be an error
@@ -23,7 +24,7 @@ func Open(r *policy.Resolved, name string, a policy.Access) (h Hint, why string)
 
 // Settings returns what to type so that a program can read its own settings, also if they hold a
 // login: the user asked for that program, and the hint says so.
-func Settings(r *policy.Resolved, name string) Hint {
+func Settings(r *resolve.Resolved, name string) Hint {
 	n := NeedOf(r, name, policy.Read)
 	h := (&Proposal{Need: n}).Hint(r)
 	switch {
@@ -40,7 +41,7 @@ func Settings(r *policy.Resolved, name string) Hint {
 }
 
 // NeedOf returns what a command needs to use a path, as it is written on a command line.
-func NeedOf(r *policy.Resolved, name string, a policy.Access) Need {
+func NeedOf(r *resolve.Resolved, name string, a policy.Access) Need {
 	at, st, exists := r.Look(name)
 	if st.Mode.Type() == fs.ModeSocket {
 		return Need{Path: at, Key: "net.unix"}
@@ -50,7 +51,7 @@ func NeedOf(r *policy.Resolved, name string, a policy.Access) Need {
 
 // Ask returns what to type so that all needs are met, or why nothing is proposed: a part
 // of a hint would not help.
-func Ask(r *policy.Resolved, needs ...Need) (h Hint, why string) {
+func Ask(r *resolve.Resolved, needs ...Need) (h Hint, why string) {
 	rules, left := Rules(needs, r)
 	for _, n := range left {
 		return Hint{}, n.Why
@@ -61,7 +62,7 @@ func Ask(r *policy.Resolved, needs ...Need) (h Hint, why string) {
 // Keep returns what to type so that directories which a command wrote in a private home
 // are kept the next time. Those for which nothing is proposed are left out. The user asked
 // for nothing, so Propose decides.
-func Keep(r *policy.Resolved, dirs []string) Hint {
+func Keep(r *resolve.Resolved, dirs []string) Hint {
 	if r.Host().Lstat == nil {
 		return Hint{}
 	}
@@ -79,7 +80,7 @@ func Keep(r *policy.Resolved, dirs []string) Hint {
 
 // Program returns what to type so that a program can be executed: a rule for its
 // directory, which often has other files that it needs, or else for the program alone.
-func Program(r *policy.Resolved, file string) (h Hint, why string) {
+func Program(r *resolve.Resolved, file string) (h Hint, why string) {
 	if r.Host().Lstat == nil {
 		return Hint{}, "it can't be looked at"
 	}
@@ -96,7 +97,7 @@ func Program(r *policy.Resolved, file string) (h Hint, why string) {
 }
 
 // joined returns proposals as one hint.
-func joined(r *policy.Resolved, rules []Proposal) (h Hint) {
+func joined(r *resolve.Resolved, rules []Proposal) (h Hint) {
 	for i := range rules {
 		if i == 0 {
 			h = rules[i].Hint(r)

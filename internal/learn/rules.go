@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -21,7 +23,7 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 // that the directory itself was refused, or was to be changed. A user who asks about it
 // then gets a rule to read a shared one, and a rule for one near the root.
 func (p *proposer) narrow(dir string, a policy.Access, itself bool) bool {
-	holds := func(d string) bool { return policy.Within(d, dir) }
+	holds := func(d string) bool { return host.Within(d, dir) }
 	asked := p.asked && itself
 	if dir == "/" || p.r.Home != "" && (holds(p.home) || holds(p.r.Home)) {
 		return false
@@ -51,7 +53,7 @@ func (p *proposer) crowded() []string {
 
 // foreign returns why writing to a path would change what belongs to another project, or "".
 func (p *proposer) foreign(at string, dir bool) string {
-	if policy.Within(at, p.r.Dir) || policy.Within(at, p.tree) {
+	if host.Within(at, p.r.Dir) || host.Within(at, p.tree) {
 		return ""
 	}
 	if why := p.others(at, dir); why != "" {
@@ -132,7 +134,7 @@ func (p *proposer) ruleFor(n Need) (q Proposal, why string) {
 
 // missing reports whether there is nothing at a path.
 func (p *proposer) missing(at string) bool {
-	return p.r.Host().Look(at).Presence == policy.Absent
+	return p.r.Host().Look(at).Presence == host.Absent
 }
 
 // top returns the working directory or the repository around it, if a need is in it and a
@@ -140,9 +142,9 @@ func (p *proposer) missing(at string) bool {
 // that may be what is on PATH, or settings that programs outside execute, such as ~/.vim.
 func (p *proposer) top(n Need) string {
 	switch {
-	case policy.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false):
+	case host.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false):
 		return p.r.Dir
-	case policy.Within(n.Path, p.tree) && p.sensible(p.tree, n.Access, false):
+	case host.Within(n.Path, p.tree) && p.sensible(p.tree, n.Access, false):
 		return p.tree
 	}
 	return ""
@@ -152,12 +154,12 @@ func (p *proposer) top(n Need) string {
 // refused file in it, and needs them all.
 func (p *proposer) repository(n Need) (repo string) {
 	git := p.r.UnprovedGit()
-	if git.Dir != "" && policy.Within(n.Path, git.Dir) && p.sensible(git.Dir, git.Access, true) {
+	if git.Dir != "" && host.Within(n.Path, git.Dir) && p.sensible(git.Dir, git.Access, true) {
 		return git.Dir
 	}
 	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
 		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
-			if p.r.Host().Look(dir+"/HEAD").Presence == policy.Present {
+			if p.r.Host().Look(dir+"/HEAD").Presence == host.Present {
 				repo = dir
 			}
 		}
@@ -204,7 +206,7 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	written := 0
 	read := 0
 	for _, c := range rules {
-		if !policy.Within(c.Path, dir) {
+		if !host.Within(c.Path, dir) {
 			continue
 		}
 		all |= c.Access
@@ -224,7 +226,7 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	q.Dir = true
 	many = many || q.Access&policy.Write != 0
 	rules = slices.DeleteFunc(rules, func(c Proposal) bool {
-		in := policy.Within(c.Path, dir) && (many || c.Access&^q.Access == 0)
+		in := host.Within(c.Path, dir) && (many || c.Access&^q.Access == 0)
 		if in && c.Path != dir {
 			q.add(c)
 		}
@@ -249,7 +251,7 @@ func (q *Proposal) Narrower() (all []Proposal) {
 
 // Wider returns the same rule for the directory above, or the proposal itself if that may
 // not be proposed.
-func (q *Proposal) Wider(r *policy.Resolved) Proposal {
+func (q *Proposal) Wider(r *resolve.Resolved) Proposal {
 	up := *q
 	up.Path = path.Dir(q.Path)
 	up.Dir = true

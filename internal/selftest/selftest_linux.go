@@ -14,14 +14,14 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // linuxScene is a scene, the policy whose plans are attacked, and the results.
 type linuxScene struct {
 	*scene
 	caps   enforce.Caps
-	policy policy.Resolved
+	policy resolve.Resolved
 	proofs []Proof
 	err    error // of the first attack that could not be made
 }
@@ -36,7 +36,7 @@ func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
 }
 
 // plan returns the plan for the policy with a network.
-func (s *linuxScene) plan(n policy.ResolvedNet) *enforce.Plan {
+func (s *linuxScene) plan(n resolve.ResolvedNet) *enforce.Plan {
 	r := s.policy
 	r.Net = n
 	return enforce.NewPlan(&r, s.caps, nil, enforce.Options{})

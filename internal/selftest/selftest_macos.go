@@ -8,6 +8,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -17,15 +19,15 @@ import (
 // macTrial is one act and what it proves.
 type macTrial struct {
 	name, promise string
-	net           policy.NetMode
+	net           resolve.NetMode
 	script        string // for sh; $1 is the scene, $2 the allowed port, $3 another port, $4 a process outside
 }
 
 // macTrials returns the acts, in the order of the promises.
 func macTrials() []macTrial {
-	open := policy.NetOpen
-	ports := policy.NetPorts
-	none := policy.NetNone
+	open := resolve.NetOpen
+	ports := resolve.NetPorts
+	none := resolve.NetNone
 	return []macTrial{
 		{enforce.GapFiles, "files are read only where allowed", open, `cat "$1/file"`},
 		{enforce.GapFiles, "files are written only where allowed", open, `echo x >"$1/file"`},
@@ -58,12 +60,12 @@ const (
 )
 
 func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) {
-	host, err := policy.HostIn(s.dir + "/in")
+	h, err := host.HostIn(s.dir + "/in")
 	if err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
-	m := &macScene{s, caps, &host}
-	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
+	m := &macScene{s, caps, &h}
+	for _, mode := range []resolve.NetMode{resolve.NetOpen, resolve.NetPorts} {
 		if n, err := m.act(mode, macWorks); err != nil || n != 0 {
 			const broken = "self-test: what is allowed does not work under the restrictions"
 			return nil, errors.Join(fmt.Errorf("%s: sh -c '%s': status %d", broken, macWorks, n), err)
@@ -85,7 +87,7 @@ func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof
 		}
 		out = append(out, p)
 	}
-	p, err := m.start(policy.NetOpen, "exec sleep 60")
+	p, err := m.start(resolve.NetOpen, "exec sleep 60")
 	if err != nil {
 		return out, fmt.Errorf("self-test of the ways to act outside: %w", err)
 	}
@@ -98,12 +100,12 @@ func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof
 type macScene struct {
 	*scene
 	caps enforce.Caps
-	host *policy.Host
+	host *host.Host
 }
 
 // act runs a script in a shell, under the restrictions unless mode is "". It returns the exit
 // status, or -1 if a signal ended the shell.
-func (s *macScene) act(mode policy.NetMode, script string) (int, error) {
+func (s *macScene) act(mode resolve.NetMode, script string) (int, error) {
 	proc, err := s.start(mode, script)
 	if err != nil {
 		return 0, err
@@ -118,7 +120,7 @@ func (s *macScene) act(mode policy.NetMode, script string) (int, error) {
 
 // start starts a shell without input and output. Unless mode is "", the shell runs under the
 // baseline and what the acts need.
-func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, error) {
+func (s *macScene) start(mode resolve.NetMode, script string) (*fork.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -135,13 +137,13 @@ func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, err
 		Deny:  []policy.Named{{Value: s.dir + "/in/denied", Origin: from}},
 	}}
 	switch mode {
-	case policy.NetNone:
+	case resolve.NetNone:
 		p.Net.Allow = policy.Named{Value: "false", Origin: from}
-	case policy.NetPorts:
+	case resolve.NetPorts:
 		p.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed), Origin: from}}
 	}
 	if mode != "" {
-		r, err := policy.Merge(policy.Baseline(s.host.OS), p).Resolve(*s.host)
+		r, err := resolve.Policy(policy.Merge(policy.Baseline(s.host.OS), p), *s.host)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/broker"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -22,18 +24,18 @@ func (s *linuxScene) tryAll() error {
 		return err
 	}
 	access := policy.Read | policy.Write | policy.Exec
-	tree := policy.Path{
+	tree := resolve.Path{
 		Path:   in,
 		Access: access,
 		Mode:   os.ModeDir,
-		ID:     policy.FileID{Dev: st.Dev, Ino: st.Ino},
+		ID:     host.FileID{Dev: st.Dev, Ino: st.Ino},
 		Rule:   policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}},
 	}
-	s.policy = policy.Resolved{
+	s.policy = resolve.Resolved{
 		OS:    "linux",
 		Dir:   in,
-		Net:   policy.ResolvedNet{Mode: policy.NetOpen},
-		Paths: []policy.Path{tree},
+		Net:   resolve.ResolvedNet{Mode: resolve.NetOpen},
+		Paths: []resolve.Path{tree},
 	}
 	open := enforce.NewPlan(&s.policy, s.caps, nil, enforce.Options{})
 	s.tryFiles(open)
@@ -64,7 +66,7 @@ func (s *linuxScene) tryFiles(open *enforce.Plan) {
 }
 
 func (s *linuxScene) tryNetwork() {
-	none := s.plan(policy.ResolvedNet{Mode: policy.NetNone})
+	none := s.plan(resolve.ResolvedNet{Mode: resolve.NetNone})
 	udp := socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM)
 	s.try(enforce.GapNetwork, "no network: TCP", "seccomp", none,
 		socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))
@@ -72,7 +74,7 @@ func (s *linuxScene) tryNetwork() {
 	s.try(enforce.GapNetwork, "no network: IPv6", "seccomp", none,
 		socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM))
 	const promise = "only the TCP ports that are listed"
-	ports := s.plan(policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
+	ports := s.plan(resolve.ResolvedNet{Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
 	tcp := socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM)
 	to := put(unix.RawSockaddrInet4{
 		Family: unix.AF_INET,
@@ -170,20 +172,20 @@ func (s *linuxScene) tryOther(open *enforce.Plan) {
 // which is protected without mounts, too. Without a namespace nothing else is to be proved, since
 // the plan has the gaps.
 func (s *linuxScene) tryMounts() error {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		return err
 	}
 	own := s.dir + "/in/own"
 	by := "mounts"
-	plan := enforce.NewPlan(&s.policy, s.caps, &host, enforce.Options{Protect: []string{own}})
+	plan := enforce.NewPlan(&s.policy, s.caps, &h, enforce.Options{Protect: []string{own}})
 	if plan.Mounts == nil {
 		by = "Landlock"
 	}
 	s.try(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
 	r := s.policy
-	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/in/denied"}}
-	plan = enforce.NewPlan(&r, s.caps, &host, enforce.Options{})
+	r.Deny = []resolve.DenyPath{{Pattern: s.dir + "/in/denied"}}
+	plan = enforce.NewPlan(&r, s.caps, &h, enforce.Options{})
 	if plan.Mounts == nil {
 		return nil
 	}
@@ -198,47 +200,47 @@ func (s *linuxScene) tryMounts() error {
 		opening(s.dir+"/in/.git/config", unix.O_WRONLY))
 	s.try(enforce.GapMetadata, "files outside keep their mode, owner, times, attributes and flags", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
-	if err := s.tryFar(&host); err != nil {
+	if err := s.tryFar(&h); err != nil {
 		return err
 	}
-	return s.tryShut(&host)
+	return s.tryShut(&h)
 }
 
 // in returns the plan for a writable directory.
-func (s *linuxScene) in(dir string, host *policy.Host) *enforce.Plan {
+func (s *linuxScene) in(dir string, h *host.Host) *enforce.Plan {
 	r := s.policy
 	tree := s.policy.Paths[0]
-	there := host.Look(dir)
+	there := h.Look(dir)
 	tree.Path = dir
 	tree.Rule.Path = dir
 	tree.ID = there.Stat.ID
-	r.Paths = []policy.Path{tree}
-	return enforce.NewPlan(&r, s.caps, host, enforce.Options{})
+	r.Paths = []resolve.Path{tree}
+	return enforce.NewPlan(&r, s.caps, h, enforce.Options{})
 }
 
 // tryFar writes to the configuration of a repository to which a .git leads that is a link.
-func (s *linuxScene) tryFar(host *policy.Host) error {
+func (s *linuxScene) tryFar(h *host.Host) error {
 	if err := os.Symlink("../git", s.dir+"/far/tree/.git"); err != nil {
 		return err
 	}
 	s.try(enforce.GapProtect, "no change of git's configuration where a .git leads elsewhere", "mounts",
-		s.in(s.dir+"/far", host), opening(s.dir+"/far/git/config", unix.O_WRONLY))
+		s.in(s.dir+"/far", h), opening(s.dir+"/far/git/config", unix.O_WRONLY))
 	return nil
 }
 
 // tryShut sets the mode that they have already on directories that may have protected files but
 // can't be listed. Root can list every directory.
-func (s *linuxScene) tryShut(host *policy.Host) error {
+func (s *linuxScene) tryShut(h *host.Host) error {
 	const mode = 0o311
 	hg := s.dir + "/shut/.hg"
 	hooks := s.dir + "/shut/.git/hooks"
 	if err := errors.Join(os.Chmod(hg, mode), os.Chmod(hooks, mode)); err != nil {
 		return err
 	}
-	if policy.List(host, hg).Unread == nil {
+	if host.List(h, hg).Unread == nil {
 		return nil
 	}
-	plan := s.in(s.dir+"/shut", host)
+	plan := s.in(s.dir+"/shut", h)
 	plan.Gaps = nil // they are about links in it, which are not known
 	s.try(enforce.GapProtect, "no change of a directory that can't be looked into", "mounts", plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(hg), mode))

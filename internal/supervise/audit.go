@@ -17,9 +17,12 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/object"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/variables"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -34,13 +37,13 @@ type auditor struct {
 // goes through another user's link, or one that a command may have put there: zsbx would
 // write where they can't write themselves. Nothing is written yet.
 func (c *prepared) openLog() error {
-	log, err := c.policy.AuditLog(c.host)
+	log, err := resolve.AuditLog(c.policy, c.host)
 	if err != nil || log == nil {
 		return coded(err)
 	}
-	to := c.host.Follow(log.Dir.Value)
+	to := c.host.Way(log.Dir.Value)
 	c.log = &auditor{Audit: *log, dir: to.Path}
-	return c.log.failed(c, c.planted(&to))
+	return c.log.failed(c, c.planted(to.Path, to.Links))
 }
 
 // failed returns a refusal if the log is required. Otherwise it warns, and nothing more
@@ -222,7 +225,7 @@ func singleFile(st fs.FileInfo) bool {
 // days returns the names of a log's files, in order.
 func days(dir string) (names []string, _ error) {
 	entries, err := os.ReadDir(dir)
-	if policy.Missing(err) {
+	if host.Missing(err) {
 		return nil, nil
 	}
 	for _, e := range entries {
@@ -375,7 +378,7 @@ func firstWord(text, before string) word {
 // isSecret reports whether the word is a token, or follows an option such as --password.
 func (w *word) isSecret() bool {
 	option := strings.HasPrefix(w.text, "-")
-	if w.text != "" && !option && strings.HasPrefix(w.before, "-") && policy.SecretName(w.before) {
+	if w.text != "" && !option && strings.HasPrefix(w.before, "-") && variables.IsSecret(w.before) {
 		return true
 	}
 	begins := func(token string) bool { return strings.HasPrefix(w.text, token) }
@@ -391,7 +394,7 @@ func (w *word) isURLWithPassword() bool {
 	url := w.rest[:strings.IndexAny(w.rest+" ", " \t\r\n")]
 	const from = len("://")
 	user := url[from:max(strings.LastIndexByte(url, '@'), from)]
-	return strings.Contains(user, ":") || policy.HasURLPassword(w.text+w.rest)
+	return strings.Contains(user, ":") || variables.HasURLPassword(w.text+w.rest)
 }
 
 // namesSecret reports whether what follows is the value of a variable, or of a name such as
@@ -400,7 +403,7 @@ func (w *word) namesSecret() bool {
 	if w.rest == "" || w.rest[0] != '=' && w.rest[0] != ':' {
 		return false
 	}
-	if policy.SecretName(w.name) || strings.EqualFold(w.name, "pwd") {
+	if variables.IsSecret(w.name) || strings.EqualFold(w.name, "pwd") {
 		return true
 	}
 	variable := w.name != "" && !strings.HasPrefix(w.name, "-") && w.name == strings.ToUpper(w.name)

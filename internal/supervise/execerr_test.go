@@ -15,6 +15,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -65,13 +67,13 @@ func TestExecParts(t *testing.T) {
 
 // planFor returns a plan that lets one file be read and executed.
 func planFor(t *testing.T, file string) *enforce.Plan {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &policy.Policy{}
 	p.FS.Rules = []policy.Rule{{Path: file, Access: policy.Read | policy.Exec}}
-	r, err := p.Resolve(host)
+	r, err := resolve.Policy(p, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // makeMissing makes what the policy asks for. New directories change what it means.
@@ -42,7 +43,7 @@ func (c *prepared) makeDirs() (made bool, err error) {
 		if from.BuiltIn() {
 			mode = 0o700
 		}
-		why := c.planted(p)
+		why := c.planted(p.Path, p.Links)
 		if why == nil {
 			why = safepath.MakeDir(p.Path, mode, from.BuiltIn())
 		}
@@ -95,11 +96,11 @@ func (c *prepared) makeCacheLinks() {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools need it to exist
 		// The command gets neither a link to what it may not read, at which many tools fail, nor
 		// a copy of it. Copying follows no link that a command may have put there.
-		from := c.host.Follow(l.To)
+		from := c.host.Way(l.To)
 		open := r.Allowed(from.Path, policy.Read).Allowed
 		if !l.Copy {
 			makeLink(root, l, open)
-		} else if open && r.PlantedLink(&from) == "" {
+		} else if open && r.PlantedLink(from.Path, from.Links) == "" {
 			makeCopy(root, policy.CacheEntry{Name: l.Name, To: from.Path})
 		}
 	}
@@ -165,7 +166,7 @@ func (c *prepared) writeFile(flag, given, text string, mode fs.FileMode) error {
 }
 
 func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
-	name, err := policy.Absolute(given)
+	name, err := host.Absolute(given)
 	if err != nil {
 		return err
 	}
@@ -204,28 +205,28 @@ const fileTime = 100 * time.Millisecond
 // pathOf returns where an absolute path leads. It does not follow the last name.
 func (c *prepared) pathOf(flag, name string) (string, error) {
 	above, base := filepath.Split(name)
-	dir := c.host.Follow(above)
+	dir := c.host.Way(above)
 	to := filepath.Join(dir.Path, base)
-	if err := c.planted(&dir); err != nil {
+	if err := c.planted(dir.Path, dir.Links); err != nil {
 		return "", &Error{Code: CodePolicy, Err: err} // a hint would have the user write where the link leads
 	}
 	return to, nil
 }
 
-// planted refuses a path through a link that a command, or another user, may have put
-// there.
-func (c *prepared) planted(p *policy.Path) error {
-	link := c.host.PlantedLink(p)
+// planted refuses a path to which links lead, if a command, or another user, may have put one
+// of them there.
+func (c *prepared) planted(to string, links []string) error {
+	link := c.host.PlantedLink(to, links)
 	who := "a command may have"
 	if link == "" && c.resolved != nil {
-		link = c.resolved.PlantedLink(p)
+		link = c.resolved.PlantedLink(to, links)
 	}
 	if link == "" {
-		link = foreignLink(p.Links)
+		link = foreignLink(links)
 		who = "another user has"
 	}
 	if link != "" {
-		return fmt.Errorf("the link %s leads to %s, and %s put it there", link, p.Path, who)
+		return fmt.Errorf("the link %s leads to %s, and %s put it there", link, to, who)
 	}
 	return nil
 }

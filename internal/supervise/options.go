@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -27,7 +28,7 @@ type Options struct {
 	// Host is the machine that the policy is resolved on, with the command's
 	// working directory and the environment to choose from; nil is
 	// policy.ThisHost.
-	Host *policy.Host
+	Host *host.Host
 
 	// Caps is what the kernel can do; nil to probe it.
 	Caps *enforce.Caps

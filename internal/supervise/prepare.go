@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/guard"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/internal/tempdir"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // prepared is a command before its session begins: what the policy means here, and
@@ -25,11 +27,11 @@ type prepared struct {
 	o      *Options
 	warn   func(Warning)
 	policy *policy.Policy
-	host   policy.Host
+	host   host.Host
 	temp   *tempdir.Dir
 
-	resolved *policy.Resolved // nil for a command that is only tracked
-	plan     *enforce.Plan    // like resolved
+	resolved *resolve.Resolved // nil for a command that is only tracked
+	plan     *enforce.Plan     // like resolved
 	limits   policy.Limits
 	bounds   track.Limits // those of limits that a control group enforces
 	log      *auditor     // nil where the policy asks for no audit log
@@ -43,8 +45,8 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 		return nil, err
 	}
 	err = c.planWith(func() error {
-		c.resolved.AssumeMade(func(p *policy.Path) bool {
-			return c.planted(p) == nil && safepath.MayMakeDir(p.Path, p.Rule.Origin.BuiltIn())
+		c.resolved.AssumeMade(func(p *resolve.Path) bool {
+			return c.planted(p.Path, p.Links) == nil && safepath.MayMakeDir(p.Path, p.Rule.Origin.BuiltIn())
 		})
 		return nil
 	})
@@ -100,7 +102,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		c.host = *o.Host
 	} else {
 		var err error
-		c.host, err = policy.ThisHost()
+		c.host, err = host.ThisHost()
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +111,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		return nil, err
 	}
 	if c.host.OS != policy.ThisSystem() {
-		c.host = policy.Foreign(c.host)
+		c.host = host.Foreign(c.host)
 	}
 	if err := guard.Check(c.policy, &c.host, o.Args); err != nil {
 		if !o.TrackOnly {
@@ -187,7 +189,7 @@ func (c *prepared) warnOf(before *enforce.Plan) {
 // the project, and checks the limits.
 func (c *prepared) resolve() error {
 	host, short := enforce.Noted(&c.host)
-	r, err := c.policy.Resolve(*host)
+	r, err := resolve.Policy(c.policy, *host)
 	if unknown := short(); unknown != nil {
 		return unknown
 	}

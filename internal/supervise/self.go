@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/safepath"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
@@ -25,7 +27,7 @@ type selfDir struct {
 // selfDirs returns zsbx's directories: those that this environment's variables name, and the
 // defaults. The next run may not have the variables: editors, snap and flatpak set them only
 // for what they start. The same goes for HOME under su and sudo.
-func selfDirs(h *policy.Host) []selfDir {
+func selfDirs(h *host.Host) []selfDir {
 	var out []selfDir
 	add := func(d selfDir) {
 		if filepath.IsAbs(d.path) && !slices.ContainsFunc(out, func(o selfDir) bool { return o.path == d.path }) {
@@ -45,8 +47,8 @@ func selfDirs(h *policy.Host) []selfDir {
 }
 
 // homes returns the home directories that this user may have.
-func homes(h *policy.Host) []string {
-	both := []string{h.Getenv("HOME"), policy.PasswdHome()}
+func homes(h *host.Host) []string {
+	both := []string{h.Getenv("HOME"), host.PasswdHome()}
 	return slices.DeleteFunc(both, func(d string) bool { return !filepath.IsAbs(d) })
 }
 
@@ -59,14 +61,14 @@ func homes(h *policy.Host) []string {
 // The second choice for sessions is a place in the directory for temporary files. It
 // is protected only with mounts, as otherwise nothing new could be made in that
 // directory. Without mounts, changes are reported.
-func (c *prepared) selfFiles(host *policy.Host, mounts bool) (self enforce.Options) {
+func (c *prepared) selfFiles(h *host.Host, mounts bool) (self enforce.Options) {
 	r := c.resolved
 	dirs := selfDirs(&c.host)
 	if c.log != nil {
 		dirs = append(dirs, selfDir{path: c.log.Dir.Value, hidden: true})
 	}
 	for _, d := range dirs {
-		real, links, _, err := host.Trail(d.path)
+		real, links, _, err := h.Trail(d.path)
 		if d.temp && len(links) > 0 && isForeignLink(d.path) {
 			continue // sessions are not looked for behind a link there
 		}
@@ -82,9 +84,9 @@ func (c *prepared) selfFiles(host *policy.Host, mounts bool) (self enforce.Optio
 			access |= policy.Read
 		}
 		reached := slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) })
-		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(&policy.Path{Path: real, Links: links}) == "" {
+		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(real, links) == "" {
 			err := makeSelf(&c.host, real)
-			*host = *c.host.Remembering() // anew
+			*h = *c.host.Remembering() // anew
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 				continue
 			}
@@ -107,9 +109,9 @@ func isForeignLink(p string) bool {
 
 // makeSelf makes one of zsbx's own directories, but none below a home directory
 // that does not exist. Package enforce reports what is still missing.
-func makeSelf(h *policy.Host, dir string) error {
+func makeSelf(h *host.Host, dir string) error {
 	for _, home := range homes(h) {
-		if _, err := os.Stat(home); err != nil && policy.Within(dir, home) {
+		if _, err := os.Stat(home); err != nil && host.Within(dir, home) {
 			return syscall.Access(filepath.Dir(home), 2) // W_OK: may the command make it?
 		}
 	}
@@ -117,8 +119,8 @@ func makeSelf(h *policy.Host, dir string) error {
 }
 
 // inTree reports whether p is in a tree that allows any of access.
-func inTree(r *policy.Resolved, p string, access policy.Access) bool {
-	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return t.Access&access != 0 && policy.Within(p, t.Path)
+func inTree(r *resolve.Resolved, p string, access policy.Access) bool {
+	return slices.ContainsFunc(r.Paths, func(t resolve.Path) bool {
+		return t.Access&access != 0 && host.Within(p, t.Path)
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // TestMakeSelf: without HOME, zsbx's own directories are made as with it, so that they can be
@@ -14,7 +14,7 @@ import (
 func TestMakeSelf(t *testing.T) {
 	for _, env := range []string{"HOME=" + t.TempDir(), "NOHOME=", "HOME=relative"} {
 		dir := filepath.Join(t.TempDir(), ".config/zsbx")
-		if err := makeSelf(&policy.Host{Env: []string{env}}, dir); err != nil {
+		if err := makeSelf(&host.Host{Env: []string{env}}, dir); err != nil {
 			t.Errorf("%s: %v", env, err)
 		}
 		if _, err := os.Stat(dir); err != nil {
@@ -22,7 +22,7 @@ func TestMakeSelf(t *testing.T) {
 		}
 	}
 	gone := filepath.Join(t.TempDir(), "gone")
-	_ = makeSelf(&policy.Host{Env: []string{"HOME=" + gone}}, gone+"/.config/zsbx")
+	_ = makeSelf(&host.Host{Env: []string{"HOME=" + gone}}, gone+"/.config/zsbx")
 	if _, err := os.Stat(gone); err == nil {
 		t.Error("a home directory was made")
 	}
@@ -31,14 +31,14 @@ func TestMakeSelf(t *testing.T) {
 // TestSelfDirs: the places of this environment and those without its variables, also in the home
 // directory of the user database.
 func TestSelfDirs(t *testing.T) {
-	h := &policy.Host{Home: "/h", Env: []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_STATE_HOME=relative"}}
+	h := &host.Host{Home: "/h", Env: []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_STATE_HOME=relative"}}
 	t.Setenv("TMPDIR", "/t")
 	var got []string
 	for _, d := range selfDirs(h) {
 		got = append(got, d.path)
 	}
 	want := []string{"/h/.config/zsbx", "/h/.local/state/zsbx", "/c/zsbx"}
-	if home := policy.PasswdHome(); home != "" {
+	if home := host.PasswdHome(); home != "" {
 		want = append(want, home+"/.config/zsbx", home+"/.local/state/zsbx")
 	}
 	for _, p := range want {

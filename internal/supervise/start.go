@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise/internal/stdio"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/policy"
@@ -151,7 +152,7 @@ func (c *Command) giveUp() {
 // start runs the command in a new session. It does without what the kernel refuses, if
 // the gaps that this leaves are accepted.
 func (c *Command) start() error {
-	env := policy.Tracked(c.host.Env)
+	env := resolve.Tracked(c.host.Env)
 	dir := c.host.Dir
 	if c.plan != nil {
 		env = c.plan.Env

@@ -10,9 +10,9 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/internal/track"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // This process may be killed before it tells what the command changed. So a note next to the
@@ -135,9 +135,9 @@ func (c *prepared) tellEarlier() {
 
 // UntoldOf calls tell for each thing that was not told of a session that was ended.
 func UntoldOf(st *track.Store, id string, tell func(*Untold)) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil { // the working directory is gone
-		host, err = policy.HostIn("/")
+		h, err = host.HostIn("/")
 	}
 	notes, unread := st.NotesOf(id)
 	if unread != nil {
@@ -147,19 +147,19 @@ func UntoldOf(st *track.Store, id string, tell func(*Untold)) {
 		if err != nil {
 			tell(&Untold{Session: id, Err: err})
 		} else {
-			tell(lookInto(n, &host))
+			tell(lookInto(n, &h))
 		}
 		n.Close()
 	}
 }
 
 // lookInto finds out what changed.
-func lookInto(n *track.Note, host *policy.Host) *Untold {
+func lookInto(n *track.Note, h *host.Host) *Untold {
 	u := &Untold{Session: n.ID, Lives: n.Lives, Unread: n.Err != nil, Err: n.Err, note: n}
 	if u.Unread {
 		return u
 	}
-	u.Changes, u.Err = u.in.read(n.Text, host)
+	u.Changes, u.Err = u.in.read(n.Text, h)
 	u.Kept = u.in.Kept
 	u.Unsaid = u.in.Unsaid
 	return u
@@ -181,7 +181,7 @@ func (u *Untold) Told() error {
 }
 
 // read reads a note, and returns what changed since it was written.
-func (in *note) read(text []byte, host *policy.Host) ([]enforce.Change, error) {
+func (in *note) read(text []byte, h *host.Host) ([]enforce.Change, error) {
 	if err := json.Unmarshal(text, in); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (in *note) read(text []byte, host *policy.Host) ([]enforce.Change, error) {
 	if in.Snapshot == nil {
 		return nil, nil
 	}
-	before, err := enforce.LoadSnapshot(in.Snapshot, host)
+	before, err := enforce.LoadSnapshot(in.Snapshot, h)
 	if err != nil {
 		return nil, err
 	}

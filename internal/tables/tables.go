@@ -35,6 +35,12 @@ func Find(table []Section, name string) []string {
 	return nil
 }
 
+// Matches reports whether an entry stands for a name. A final "*" in it stands for any ending.
+func Matches(entry, name string) bool {
+	start, any := strings.CutSuffix(entry, "*")
+	return entry == name || any && strings.HasPrefix(name, start)
+}
+
 // Read reads a table. Empty lines and those that begin with "#" are skipped.
 func Read(text string) []Section {
 	if !strings.HasPrefix(text, "[") {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/safepath"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // Dir is the private temporary directory of a run. A nil Dir is none.
@@ -71,7 +71,7 @@ func makeIn(parent string) (*Dir, error) {
 	if err == nil {
 		d.path, err = filepath.EvalSymlinks(made)
 	}
-	if cache := policy.PrivateCache(d.path); err == nil && cache != "" {
+	if cache := resolve.PrivateCache(d.path); err == nil && cache != "" {
 		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func tempParents(goos, tmpdir, user string) []string {
 // remove removes all that Make made.
 func remove(dir string) error {
 	err := removeTree(dir)
-	if cache := policy.PrivateCache(dir); cache != "" {
+	if cache := resolve.PrivateCache(dir); cache != "" {
 		err = errors.Join(err, removeTree(cache))
 	}
 	return err

@@ -8,7 +8,9 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -223,7 +225,7 @@ func pairOf(needs []learn.Need, rules map[learn.Need]*learn.Proposal) (q pair) {
 	return q
 }
 
-func (q pair) hint(r *policy.Resolved) learn.Hint {
+func (q pair) hint(r *resolve.Resolved) learn.Hint {
 	h := q[0].Hint(r)
 	if q[1] != nil {
 		h = h.And(q[1].Hint(r))
@@ -256,7 +258,7 @@ func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 }
 
 // entry returns the entry for refusals that the rules q would end.
-func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
+func entry(r *resolve.Resolved, group []*enforce.Refusal, q pair) Entry {
 	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int {
 		return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb()))
 	})
@@ -310,7 +312,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 }
 
 // instead returns the program that execvp(3) goes on to when the one of an entry is refused, or "".
-func instead(r *policy.Resolved, e *Entry) string {
+func instead(r *resolve.Resolved, e *Entry) string {
 	if e.Verb != "exec" || e.Errno != "EACCES" {
 		return ""
 	}
@@ -371,7 +373,7 @@ func (r *Report) mayExplain(e *Entry) bool {
 func follows(f *watch.Refusal, list []*enforce.Refusal) bool {
 	return slices.ContainsFunc(list, func(x *enforce.Refusal) bool {
 		made := cmp.Or(x.Act.To, x.Act.Path)
-		return made != "" && policy.Within(f.Act.Path, made)
+		return made != "" && host.Within(f.Act.Path, made)
 	})
 }
 

@@ -12,22 +12,24 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // resolved is a policy without rules, on a machine with these directories.
-func resolved(t *testing.T, dirs ...string) *policy.Resolved {
-	h := policy.Host{OS: "linux", Dir: "/home/u/p", Home: "/home/u", Env: []string{"HOME=/home/u", "PATH=/usr/bin"},
-		Lstat: func(p string) (policy.Stat, error) {
+func resolved(t *testing.T, dirs ...string) *resolve.Resolved {
+	h := host.Host{OS: "linux", Dir: "/home/u/p", Home: "/home/u", Env: []string{"HOME=/home/u", "PATH=/usr/bin"},
+		Lstat: func(p string) (host.Stat, error) {
 			if i := slices.Index(dirs, p); p == "/" || i >= 0 {
-				return policy.Stat{Mode: fs.ModeDir, ID: policy.FileID{Dev: 1, Ino: uint64(i + 2)}}, nil
+				return host.Stat{Mode: fs.ModeDir, ID: host.FileID{Dev: 1, Ino: uint64(i + 2)}}, nil
 			}
-			return policy.Stat{}, syscall.ENOENT
+			return host.Stat{}, syscall.ENOENT
 		},
 		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 	}
-	r, err := (&policy.Policy{}).Resolve(h)
+	r, err := resolve.Policy(&policy.Policy{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,19 +180,19 @@ func TestMany(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(tree, ".git/hooks"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h, err := policy.HostIn(tree)
+	h, err := host.HostIn(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
 	looks, lstat := 0, h.Lstat
-	h.OS, h.Lstat = "linux", func(p string) (policy.Stat, error) {
+	h.OS, h.Lstat = "linux", func(p string) (host.Stat, error) {
 		if p == filepath.Join(tree, ".git") {
 			looks++
 		}
 		return lstat(p)
 	}
 	rw := policy.Rule{Path: tree, Access: policy.Read | policy.Write}
-	r, err := (&policy.Policy{FS: policy.FS{Rules: []policy.Rule{rw}}}).Resolve(h)
+	r, err := resolve.Policy(&policy.Policy{FS: policy.FS{Rules: []policy.Rule{rw}}}, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // connect answers for connect(2).
@@ -53,7 +53,7 @@ func (w *World) connectAbstract() Answer {
 
 // closedPort reports whether the broker refuses to connect to a TCP port.
 func (w *World) closedPort(port uint16) bool {
-	return w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, port)
+	return w.Broker.Net.Mode == resolve.NetPorts && !resolve.Lists(w.Broker.Net.ConnectTCP, port)
 }
 
 // port answers for a TCP port. The filter must first allow the socket.

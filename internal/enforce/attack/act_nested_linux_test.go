@@ -9,20 +9,22 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // nested confines a program from inside a confined process. The program may read the first
 // argument and tries the second.
 func nested(a []string) error {
-	r := &policy.Resolved{OS: "linux", Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	r := &resolve.Resolved{OS: "linux", Net: resolve.ResolvedNet{Mode: resolve.NetOpen}}
 	for _, dir := range []string{"/usr", a[0]} {
 		var st unix.Stat_t
 		if err := unix.Lstat(dir, &st); err != nil {
 			return err
 		}
-		r.Paths = append(r.Paths, policy.Path{Path: dir, Access: policy.Read | policy.Exec, Mode: os.ModeDir,
-			ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}})
+		r.Paths = append(r.Paths, resolve.Path{Path: dir, Access: policy.Read | policy.Exec, Mode: os.ModeDir,
+			ID: host.FileID{Dev: st.Dev, Ino: st.Ino}})
 	}
 	plan := enforce.NewPlan(r, enforce.Probe(), nil, enforce.Options{})
 	if err := plan.Err(nil, false); err != nil {

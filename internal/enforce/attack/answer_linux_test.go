@@ -208,10 +208,10 @@ func decidePlans(t testing.TB, p *place) map[string]*enforce.Plan {
 	all := map[string]*enforce.Plan{}
 	enforce.ProbeNamespaces(&caps)
 	if caps.MountNS {
-		all["mounts"] = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+		all["mounts"] = enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 	}
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	all["rules"] = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	all["rules"] = enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -35,7 +36,7 @@ func TestDecideOthers(t *testing.T) {
 	t.Cleanup(func() { victim.Process.Kill(); victim.Wait() })
 	pid := strconv.Itoa(victim.Process.Pid)
 
-	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts, policy.NetNone} {
+	for _, mode := range []resolve.NetMode{resolve.NetOpen, resolve.NetPorts, resolve.NetNone} {
 		t.Run(string(mode), func(t *testing.T) {
 			p := newPlace(t)
 			for _, name := range []string{"allowed", "other"} {
@@ -50,13 +51,13 @@ func TestDecideOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { abstract.Close() })
-			p.policy.Net = policy.ResolvedNet{Mode: mode}
-			if mode == policy.NetPorts {
+			p.policy.Net = resolve.ResolvedNet{Mode: mode}
+			if mode == resolve.NetPorts {
 				p.policy.Net.ConnectTCP = []policy.Port{{Number: uint16(open)}}
 				p.policy.Net.BindTCP = []policy.Port{{Number: uint16(freeOpen)}}
 			}
 			id, kind := fileID(t, p.out+"/allowed")
-			p.policy.Net.Unix = []policy.Path{{Path: p.out + "/allowed", ID: id, Mode: kind}}
+			p.policy.Net.Unix = []resolve.Path{{Path: p.out + "/allowed", ID: id, Mode: kind}}
 			plan := p.plan()
 			for _, x := range []struct {
 				act  enforce.Act

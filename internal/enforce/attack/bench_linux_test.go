@@ -7,13 +7,14 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // benchPolicy allows about as much as the default policy.
-func benchPolicy(b *testing.B) *policy.Resolved {
+func benchPolicy(b *testing.B) *resolve.Resolved {
 	b.Helper()
-	p := &place{policy: &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetOpen}}}
+	p := &place{policy: &resolve.Resolved{OS: "linux", Dir: "/", Net: resolve.ResolvedNet{Mode: resolve.NetOpen}}}
 	for _, dir := range []string{"/etc", "/proc", "/opt", "/var/lib/dpkg", "/var/cache", "/sys/devices/system", "/sys/fs/cgroup",
 		"/usr", "/dev/full", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/shm", "/dev/tty", "/dev/urandom", "/dev/zero", "/dev/null"} {
 		p.allow(b, policy.Read|policy.Exec, dir)
@@ -73,7 +74,7 @@ func BenchmarkStart(b *testing.B) {
 // BenchmarkManyPaths plans and opens a policy of 300 paths that can't be
 // merged.
 func BenchmarkManyPaths(b *testing.B) {
-	p := &place{policy: &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetOpen}}}
+	p := &place{policy: &resolve.Resolved{OS: "linux", Dir: "/", Net: resolve.ResolvedNet{Mode: resolve.NetOpen}}}
 	dir := b.TempDir()
 	for i := range 300 {
 		sub := fmt.Sprintf("%s/%d/a/b", dir, i)

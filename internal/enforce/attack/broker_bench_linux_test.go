@@ -91,7 +91,7 @@ func timeCalls(n, family int, f func(fd int) error) error {
 func (p *place) withoutBroker() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.SeccompNotify = false
-	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	return enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 }
 
 // BenchmarkSocketCalls times connect(2) by TCP and to a Unix socket of the session, and

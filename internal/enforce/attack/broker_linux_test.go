@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -73,7 +74,7 @@ func TestSocketAuthority(t *testing.T) {
 		t.Skip("an ordinary user has nothing to give up")
 	}
 	for how, want := range map[string]unixErrno{"capability": unix.EACCES, "fsuid": unix.EACCES, "groups": 0, "listener": 0} {
-		for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
+		for _, mode := range []resolve.NetMode{resolve.NetOpen, resolve.NetPorts} {
 			p := newPlace(t)
 			p.policy.Net.Mode = mode
 			p.policy.Net.BindTCP = []policy.Port{{Number: 1}}                // so that listen(2) is allowed on all kernels

@@ -12,6 +12,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -37,21 +39,21 @@ func failCalls(with unix.Errno, numbers ...uint32) error {
 
 // planIn returns a plan for this program with a writable dir and some allowed sockets.
 func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
-	return planWith(policy.NetOpen, dir, opts, sockets...)
+	return planWith(resolve.NetOpen, dir, opts, sockets...)
 }
 
-func planWith(mode policy.NetMode, dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
+func planWith(mode resolve.NetMode, dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	r := &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: mode}}
+	r := &resolve.Resolved{OS: "linux", Dir: dir, Net: resolve.ResolvedNet{Mode: mode}}
 	for _, path := range append([]string{"/usr", "/etc", "/proc", exe, dir}, sockets...) {
 		id, mode, access := unix.Stat_t{}, os.FileMode(0), policy.Read|policy.Exec
 		if err := unix.Lstat(path, &id); err != nil {
 			return "", nil, err
 		}
-		p := policy.Path{Path: path, ID: policy.FileID{Dev: id.Dev, Ino: id.Ino}}
+		p := resolve.Path{Path: path, ID: host.FileID{Dev: id.Dev, Ino: id.Ino}}
 		if slices.Contains(sockets, path) {
 			p.Mode = os.ModeSocket
 			r.Net.Unix = append(r.Net.Unix, p)
@@ -68,7 +70,7 @@ func planWith(mode policy.NetMode, dir string, opts enforce.Options, sockets ...
 	}
 	caps := enforce.Probe()
 	caps.MountNS = false
-	return exe, enforce.NewPlan(r, caps, host(), opts), nil
+	return exe, enforce.NewPlan(r, caps, thisHost(), opts), nil
 }
 
 // inContainer makes an act in a confined process where sockets can't be fetched. EBADE means

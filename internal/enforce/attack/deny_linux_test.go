@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // shut returns the machine as seen by a user who can't read some directories. Their owner could
 // after chmod(2). Root always can, so a test has to simulate it.
-func shut(dirs ...string) *policy.Host {
-	h := host()
+func shut(dirs ...string) *host.Host {
+	h := thisHost()
 	readDir, lstat := h.ReadDir, h.Lstat
 	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		for _, d := range dirs {
@@ -23,10 +24,10 @@ func shut(dirs ...string) *policy.Host {
 		}
 		return readDir(p, n)
 	}
-	h.Lstat = func(p string) (policy.Stat, error) {
+	h.Lstat = func(p string) (host.Stat, error) {
 		for _, d := range dirs {
 			if strings.HasPrefix(p, d+"/") {
-				return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: fs.ErrPermission}
+				return host.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: fs.ErrPermission}
 			}
 		}
 		return lstat(p)
@@ -86,7 +87,7 @@ func TestDenyLater(t *testing.T) {
 	p.deny(p.in + "/**/.env")
 	p.deny(ro + "/**/.env")
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	for _, d := range []string{"/had/new", "/none/new"} {
 		if err := os.MkdirAll(ro+d, 0o755); err != nil {
 			t.Fatal(err)

@@ -195,7 +195,7 @@ func TestDevices(t *testing.T) {
 		for _, abi := range []int{2, 4, 5} {
 			caps := enforce.Probe()
 			caps.Landlock, caps.MountNS = min(abi, caps.Landlock), false
-			plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+			plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 			if got := p.try(t, plan, act, "/dev/random"); got != unix.EACCES && got != unix.ENOSYS {
 				t.Errorf("ABI %d: %s: got %v", abi, act, got)
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -21,7 +23,7 @@ import (
 // place is a directory tree for one test: files in "in" are allowed, those in "out" are not.
 type place struct {
 	dir, in, out string
-	policy       *policy.Resolved
+	policy       *resolve.Resolved
 }
 
 // newPlace makes a place whose policy allows programs to run and "in" to be
@@ -43,7 +45,7 @@ func newPlace(t testing.TB) *place {
 			t.Fatal(err)
 		}
 	}
-	p.policy = &policy.Resolved{OS: "linux", Dir: p.in, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	p.policy = &resolve.Resolved{OS: "linux", Dir: p.in, Net: resolve.ResolvedNet{Mode: resolve.NetOpen}}
 	for _, d := range []string{"/usr", "/bin", "/lib", "/lib64", "/etc", self(t)} {
 		p.allow(t, policy.Read|policy.Exec, d)
 	}
@@ -63,7 +65,7 @@ func self(t testing.TB) string {
 	return exe
 }
 
-func fileID(t testing.TB, path string) (policy.FileID, fs.FileMode) {
+func fileID(t testing.TB, path string) (host.FileID, fs.FileMode) {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -73,7 +75,7 @@ func fileID(t testing.TB, path string) (policy.FileID, fs.FileMode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policy.FileID{Dev: st.Dev, Ino: st.Ino}, info.Mode().Type()
+	return host.FileID{Dev: st.Dev, Ino: st.Ino}, info.Mode().Type()
 }
 
 // allow adds a rule. It ignores missing files, and links to what is allowed anyway.
@@ -84,22 +86,22 @@ func (p *place) allow(t testing.TB, access policy.Access, path string) {
 		return
 	}
 	id, mode := fileID(t, real)
-	p.policy.Paths = append(p.policy.Paths, policy.Path{Path: real, Access: access, ID: id, Mode: mode,
+	p.policy.Paths = append(p.policy.Paths, resolve.Path{Path: real, Access: access, ID: id, Mode: mode,
 		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "test"}}})
 }
 
-// host is the real file system, with the tests' own name server.
-func host() *policy.Host {
-	return &policy.Host{
+// thisHost is the real file system, with the tests' own name server.
+func thisHost() *host.Host {
+	return &host.Host{
 		OS:      "linux",
 		ReadDir: files.List, ReadFile: readFile, Readlink: os.Readlink,
-		Lstat: func(path string) (policy.Stat, error) {
+		Lstat: func(path string) (host.Stat, error) {
 			info, err := os.Lstat(path)
 			if err != nil {
-				return policy.Stat{}, err
+				return host.Stat{}, err
 			}
 			st := info.Sys().(*syscall.Stat_t)
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}, Nlink: uint64(st.Nlink)}, nil
+			return host.Stat{Mode: info.Mode(), ID: host.FileID{Dev: st.Dev, Ino: st.Ino}, Nlink: uint64(st.Nlink)}, nil
 		},
 	}
 }
@@ -109,7 +111,7 @@ func host() *policy.Host {
 func (p *place) plan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	return enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 }
 
 // run runs a program, confined unless plan is nil, and returns its exit status and output.

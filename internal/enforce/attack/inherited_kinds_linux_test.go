@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -65,7 +66,7 @@ func TestInternetStdin(t *testing.T) {
 	if got := runFiles(t, p.plan(), udp()); got != 0 {
 		t.Errorf("with the network open: errno %d", got)
 	}
-	for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts} {
+	for _, mode := range []resolve.NetMode{resolve.NetNone, resolve.NetPorts} {
 		p.policy.Net.Mode = mode
 		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
 			c := stdinSocket(t, p, unix.AF_INET, kind, "stdin-udp", port)
@@ -79,7 +80,7 @@ func TestInternetStdin(t *testing.T) {
 // TestConnectedStdin: the caller may pass a connection that it made, if there is a network.
 func TestConnectedStdin(t *testing.T) {
 	p := newPlace(t)
-	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
+	p.policy.Net = resolve.ResolvedNet{Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -56,7 +57,7 @@ func tcpStdin(t *testing.T, connected, multipath bool) *os.File {
 func (p *place) stdinPlan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	return enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 }
 
 // TestInheritedSockets: if only listed ports are allowed, an inherited TCP socket keeps its
@@ -90,7 +91,7 @@ func TestInheritedSockets(t *testing.T) {
 			if got := start(t, p, nil, how, false); got != 0 {
 				t.Fatalf("control: errno %d", got)
 			}
-			p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
+			p.policy.Net = resolve.ResolvedNet{Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
 			if got := start(t, p, p.stdinPlan(), how, false); got != int(want) {
 				t.Errorf("errno %d, want %d", got, want)
 			}
@@ -98,7 +99,7 @@ func TestInheritedSockets(t *testing.T) {
 				t.Errorf("with MPTCP it worked")
 			}
 			id, _ := fileID(t, "/")
-			p.policy.Net.Unix = []policy.Path{{Path: "/", Mode: os.ModeDir, ID: id}}
+			p.policy.Net.Unix = []resolve.Path{{Path: "/", Mode: os.ModeDir, ID: id}}
 			if got := start(t, p, p.stdinPlan(), how, false); got != int(want) {
 				t.Errorf("with every Unix socket: errno %d, want %d", got, want)
 			}
@@ -119,7 +120,7 @@ func listenAddress(t *testing.T, f *os.File) string {
 // it could connect again or make listen, nor with one of another protocol.
 func TestInheritedSocketsRefused(t *testing.T) {
 	p := newPlace(t)
-	p.policy.Net.Mode = policy.NetNone
+	p.policy.Net.Mode = resolve.NetNone
 	refused := func(plan *enforce.Plan, f *os.File, want string) {
 		t.Helper()
 		c := command(p, "true")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -66,7 +67,7 @@ func TestHome(t *testing.T) {
 	needMounts(t)
 	p, home := homePlace(t)
 	p.allow(t, policy.Read, home+"/ro")
-	p.policy.Deny = []policy.DenyPath{{Pattern: home + "/**/.env", Glob: true}}
+	p.policy.Deny = []resolve.DenyPath{{Pattern: home + "/**/.env", Glob: true}}
 	plan := p.mountsPlan(t, enforce.Options{})
 	if len(plan.Mounts.Mounts) != 2 || homeOf(plan) == nil {
 		t.Fatalf("%+v, %v", plan.Mounts, plan.Gaps)
@@ -128,7 +129,7 @@ func TestNoHome(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, home := homePlace(t)
 			c.with(p, home)
-			plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{})
+			plan := enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{})
 			i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapHome })
 			if i < 0 || homeOf(plan) != nil || plan.Gaps[i].Kind != enforce.Core || !strings.Contains(plan.Gaps[i].Why, c.why) {
 				t.Errorf("%v", plan.Gaps)

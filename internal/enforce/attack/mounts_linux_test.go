@@ -12,13 +12,14 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // deny adds a denial, in the resolver's form.
 func (p *place) deny(pattern string) {
-	p.policy.Deny = append(p.policy.Deny, policy.DenyPath{
+	p.policy.Deny = append(p.policy.Deny, resolve.DenyPath{
 		Pattern: pattern, Glob: strings.ContainsAny(pattern, "*?["),
 		Deny: policy.Named{Value: pattern, Origin: policy.Origin{Source: "test"}},
 	})
@@ -48,7 +49,7 @@ func needMounts(t *testing.T) {
 
 // mountPlan returns the plan for the place's policy with all that this machine has.
 func (p *place) mountPlan() *enforce.Plan {
-	return enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{})
+	return enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{})
 }
 
 // breach is a shell line in the writable tree that must work without the plan and fail with it.

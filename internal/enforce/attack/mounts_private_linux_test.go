@@ -28,7 +28,7 @@ func (p *place) baseline(t testing.TB, path string) {
 // mountsPlan returns a plan with a mount namespace, although nothing is denied or protected.
 func (p *place) mountsPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
 	t.Helper()
-	plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), opts)
+	plan := enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), opts)
 	if plan.Mounts == nil {
 		t.Fatal("no mounts are planned")
 	}
@@ -259,7 +259,7 @@ func TestRefused(t *testing.T) {
 	}
 	caps := plan.Caps
 	caps.IPCReason = "tried"
-	plan = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	plan = enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 	if plan.Mounts == nil || plan.Mounts.IPC || plan.Err(nil, true) == nil || plan.Err([]string{enforce.GapIPC, enforce.GapUnixSockets, enforce.GapSignals, enforce.GapAbstractSockets}, true) != nil {
 		t.Errorf("%+v, gaps %v", plan.Mounts, plan.Gaps)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -29,7 +31,7 @@ func elsewhere(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	dir, err = filepath.EvalSymlinks(dir)
-	if err != nil || policy.Within(dir, "/tmp") || policy.Within(dir, "/var/tmp") {
+	if err != nil || host.Within(dir, "/tmp") || host.Within(dir, "/var/tmp") {
 		t.Skipf("%s is in a directory for temporary files", dir)
 	}
 	return dir
@@ -40,7 +42,7 @@ func tmpPlace(t *testing.T) *place {
 	t.Helper()
 	t.Setenv("TMPDIR", elsewhere(t))
 	p := newPlace(t)
-	p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r policy.Path) bool { return r.Path == self(t) })
+	p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r resolve.Path) bool { return r.Path == self(t) })
 	temp, err := os.MkdirTemp("/tmp", "zsbx-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +203,7 @@ func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look 
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				d := drawClosed(t, rand.New(rand.NewPCG(seed, stream)), own)
-				plan := enforce.NewPlan(d.policy, enforce.Probe(), host(), enforce.Options{})
+				plan := enforce.NewPlan(d.policy, enforce.Probe(), thisHost(), enforce.Options{})
 				looking.Lock()
 				look(t, plan)
 				looking.Unlock()
@@ -213,7 +215,7 @@ func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look 
 
 // closed is a tree with rules and denials, and its files.
 type closed struct {
-	policy *policy.Resolved
+	policy *resolve.Resolved
 	dirs   []string
 	files  []string
 }
@@ -252,7 +254,7 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	case 1:
 		allowed = d.dirs[3:]
 	}
-	h, err := policy.HostIn(pick(allowed))
+	h, err := host.HostIn(pick(allowed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +275,7 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	for range r.IntN(3) {
 		asks.FS.Deny = append(asks.FS.Deny, policy.Named{Value: pick(append([]string{"**/.env"}, d.files...)), Origin: policy.Origin{Source: "--deny"}})
 	}
-	d.policy, err = policy.Merge(policy.Baseline("linux"), asks).Resolve(h)
+	d.policy, err = resolve.Policy(policy.Merge(policy.Baseline("linux"), asks), h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -126,9 +127,9 @@ func sock(family, kind, proto int) []string {
 func TestNetworkAttacks(t *testing.T) {
 	needSeccomp(t)
 	allowed, other := serveTCP(t), serveTCP(t)
-	for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts, policy.NetOpen} {
+	for _, mode := range []resolve.NetMode{resolve.NetNone, resolve.NetPorts, resolve.NetOpen} {
 		t.Run(string(mode), func(t *testing.T) {
-			if mode == policy.NetPorts {
+			if mode == resolve.NetPorts {
 				needPorts(t)
 			}
 			for _, a := range netAttacks() {
@@ -138,8 +139,8 @@ func TestNetworkAttacks(t *testing.T) {
 						t.Skip("only root can do it at all")
 					}
 					p := newPlace(t)
-					p.policy.Net = policy.ResolvedNet{Mode: mode}
-					if mode == policy.NetPorts {
+					p.policy.Net = resolve.ResolvedNet{Mode: mode}
+					if mode == resolve.NetPorts {
 						p.policy.Net.ConnectTCP = []policy.Port{{Number: uint16(allowed)}}
 					}
 					args := p.fill(a.args)
@@ -154,7 +155,7 @@ func TestNetworkAttacks(t *testing.T) {
 					control := p.try(t, nil, a.act, args...)
 					os.Remove(p.in + "/sock")
 					got := p.try(t, p.plan(), a.act, args...)
-					want := map[policy.NetMode]unixErrno{policy.NetNone: a.none, policy.NetPorts: a.ports, policy.NetOpen: a.open}[mode]
+					want := map[resolve.NetMode]unixErrno{resolve.NetNone: a.none, resolve.NetPorts: a.ports, resolve.NetOpen: a.open}[mode]
 					if a.act == "int80-sock" && control == noCode32 && got == noCode32 {
 						t.Skip("this kernel has no 32-bit system calls")
 					}
@@ -218,7 +219,7 @@ func TestBindPorts(t *testing.T) {
 		return err == nil
 	})
 	p := newPlace(t)
-	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: uint16(port)}}}
+	p.policy.Net = resolve.ResolvedNet{Mode: resolve.NetPorts, BindTCP: []policy.Port{{Number: uint16(port)}}}
 	plan := p.plan()
 	for _, tt := range []struct {
 		act, arg      string
@@ -267,7 +268,7 @@ func TestUnixSockets(t *testing.T) {
 		}
 	}
 	id, mode := fileID(t, allowed)
-	p.policy.Net.Unix = []policy.Path{{Path: allowed, ID: id, Mode: mode, Rule: policy.Rule{Origin: policy.Origin{Source: "--unix"}}}}
+	p.policy.Net.Unix = []resolve.Path{{Path: allowed, ID: id, Mode: mode, Rule: policy.Rule{Origin: policy.Origin{Source: "--unix"}}}}
 	plan := p.plan()
 	check := func(name string, want unixErrno, abi int) {
 		if have < abi && !brokerChecks() {
@@ -296,7 +297,7 @@ func TestUnixSockets(t *testing.T) {
 func TestNames(t *testing.T) {
 	needSeccomp(t)
 	p := newPlace(t)
-	p.policy.Net.Mode = policy.NetNone
+	p.policy.Net.Mode = resolve.NetNone
 	if status, out := p.sh(t, p.plan(), "getent hosts localhost && getent ahosts localhost"); status != 0 {
 		t.Errorf("localhost: exit status %d: %s", status, out)
 	}

@@ -49,7 +49,7 @@ func TestIncluded(t *testing.T) {
 	})
 	p := place(t)
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `echo x >>free.cfg && echo x >missing.cfg && cat team.cfg conf/*.cfg >/dev/null && mkdir dir && echo x >dir/x.cfg`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}

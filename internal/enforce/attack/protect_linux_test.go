@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -114,7 +116,7 @@ func TestProtectedAround(t *testing.T) {
 		if err := os.Symlink("../../"+tree+"sub/hook", p.in+"/.git/hooks/pre-push"); err != nil {
 			t.Fatal(err)
 		}
-		p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(a policy.Path) bool { return a.Path == p.in })
+		p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(a resolve.Path) bool { return a.Path == p.in })
 		p.allow(t, policy.Read|policy.Exec, p.in)
 		p.allow(t, policy.Read|policy.Write, sub)
 		for _, around := range []string{root, ""} {
@@ -164,7 +166,7 @@ func TestProtectedMissing(t *testing.T) {
 		}
 	}
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if c := before.Changes(); len(c) != 0 {
 		t.Errorf("before the command: %v", c)
 	}
@@ -194,8 +196,8 @@ func TestWatched(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
 	caps.MountNS = false
-	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
-	before := plan.Snapshot(host())
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `mkdir -p zsbx-1/sessions`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -212,7 +214,7 @@ func TestUnprotected(t *testing.T) {
 	if !slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect && g.Kind == enforce.Hardening }) {
 		t.Errorf("no gap: %v", plan.Gaps)
 	}
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `echo >>.git/config; echo >>.git/hooks/pre-commit.sample; mv nested n2; mkdir -p nested/.git; echo evil >nested/.git/config`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -232,7 +234,7 @@ func TestReplacedNested(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `mv nested n2 && mkdir -p nested/.git && echo evil >nested/.git/config`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -261,11 +263,11 @@ func BenchmarkProtect(b *testing.B) {
 		b.Fatal(err)
 	}
 	sys := st.Sys().(*syscall.Stat_t)
-	p.policy = &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: policy.NetOpen},
-		Paths: []policy.Path{{Path: dir, Mode: os.ModeDir, ID: policy.FileID{Dev: sys.Dev, Ino: sys.Ino}, Access: policy.Read | policy.Write,
+	p.policy = &resolve.Resolved{OS: "linux", Dir: dir, Net: resolve.ResolvedNet{Mode: resolve.NetOpen},
+		Paths: []resolve.Path{{Path: dir, Mode: os.ModeDir, ID: host.FileID{Dev: sys.Dev, Ino: sys.Ino}, Access: policy.Read | policy.Write,
 			Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}}}}
 	caps := enforce.Probe()
-	h := host()
+	h := thisHost()
 	b.Run("without", func(b *testing.B) {
 		caps := caps
 		caps.MountNS = false

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -18,7 +20,7 @@ const repo = `repo() { mkdir -p "$1/objects" "$1/refs" "$1/hooks" && echo ref >"
 // told runs a script under a plan and returns what is reported, without the place's directory.
 func told(t *testing.T, p *place, plan *enforce.Plan, script string) string {
 	t.Helper()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, repo+script); status != 0 {
 		t.Fatalf("%s: exit status %d: %s", script, status, out)
 	}
@@ -212,12 +214,12 @@ func BenchmarkChanges(b *testing.B) {
 					}
 				}
 			}
-			h, err := policy.ThisHost()
+			h, err := host.ThisHost()
 			if err != nil {
 				b.Fatal(err)
 			}
 			id, mode := fileID(b, dir)
-			r := &policy.Resolved{OS: "linux", Dir: dir, Paths: []policy.Path{{Path: dir, Mode: mode, ID: id,
+			r := &resolve.Resolved{OS: "linux", Dir: dir, Paths: []resolve.Path{{Path: dir, Mode: mode, ID: id,
 				Access: policy.Read | policy.Write, Rule: policy.Rule{Path: dir, Origin: policy.Origin{Source: "--rw"}}}}}
 			plan := enforce.NewPlan(r, enforce.Probe(), &h, enforce.Options{})
 			b.Run("plan", func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -40,7 +41,7 @@ func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	if !mounts {
 		caps.MountReason = "not in this test"
 	}
-	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{
 		p.in + "/.config/zsbx", p.in + "/.local/state/zsbx", p.in + "/project/.zsbx.toml",
 	}})
 	if err := plan.Err(nil, false); err != nil {
@@ -139,7 +140,7 @@ func TestOwnDirectoryAsked(t *testing.T) {
 				t.Fatalf("control: exit status %d: %s", status, out)
 			}
 			p := ownPlace(t)
-			p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r policy.Path) bool { return r.Path == p.in })
+			p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r resolve.Path) bool { return r.Path == p.in })
 			p.allow(t, policy.Read|policy.Write, p.in+dir)
 			if status, out := p.sh(t, p.ownPlan(t, mounts), script); status == 0 {
 				t.Errorf("%s: it worked: %s", dir, out)
@@ -165,7 +166,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}
-		plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
+		plan := enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{Protect: []string{file}})
 		i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapOwnFiles && g.Kind == enforce.Core })
 		if (i >= 0) != want {
 			t.Errorf("%v: %v", mode, plan.Gaps)
@@ -176,7 +177,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 		if status, out := p.sh(t, nil, plan.Gaps[i].Hint); status != 0 {
 			t.Errorf("the hint: exit status %d: %s", status, out)
 		}
-		plan = enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
+		plan = enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{Protect: []string{file}})
 		if err := plan.Err(nil, false); err != nil {
 			t.Errorf("after the hint: %v", err)
 		}
@@ -201,11 +202,11 @@ func TestOwnFilesElsewhere(t *testing.T) {
 				testkit.Lacks(t, testkit.UserNS, "no bind mount: ", err)
 			}
 			t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
-			p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r policy.Path) bool { return r.Path == p.in })
+			p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r resolve.Path) bool { return r.Path == p.in })
 			p.allow(t, policy.Read|policy.Write, p.in+tree)
 			plan := func(caps enforce.Caps) *enforce.Plan {
 				caps.MountNS = mounts
-				return enforce.NewPlan(p.policy, caps, host(), enforce.Options{Protect: []string{p.out + "/state/zsbx"}})
+				return enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Protect: []string{p.out + "/state/zsbx"}})
 			}(enforce.Probe())
 			const script = `echo y >>mnt/state/zsbx/record`
 			if status, out := p.sh(t, nil, script); status != 0 {
@@ -244,7 +245,7 @@ func (p *place) ownPlanAll(t *testing.T, mounts bool) *enforce.Plan {
 	t.Helper()
 	caps := enforce.Probe()
 	caps.MountNS = mounts
-	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}})
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Accepted: []string{enforce.GapProtect}})
 	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}

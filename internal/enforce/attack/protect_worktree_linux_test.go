@@ -42,7 +42,7 @@ func TestWorktreeConfig(t *testing.T) {
 	})
 	p := worktree(t)
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `cd ../out/main/.git/worktrees/wt && echo x >index.lock && mv index.lock index && mkdir rebase-merge && echo 'exec x' >rebase-merge/git-rebase-todo`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -57,7 +57,7 @@ func TestWorktreesAreWatched(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `echo ../../../evil >.git/worktrees/wt/commondir && echo "gitdir: $PWD/evil" >wt/.git && rm -r libs`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -130,7 +130,7 @@ func TestPointersThroughLinks(t *testing.T) {
 	p := throughLinks(t)
 	write(t, p.in+"/nested/.git", "gitdir: ../gone/dir\n")
 	plan := p.mountPlan()
-	before := plan.Snapshot(host())
+	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `mkdir -p gone/dir && for l in far git team; do rm $l && mkdir $l || exit; done`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}

@@ -22,7 +22,7 @@ func (p *place) signalPlans() map[string]*enforce.Plan {
 	if caps := enforce.Probe(); caps.Landlock > 2 && caps.SeccompNotify {
 		caps.MountNS, caps.MountReason = false, "left out by the test"
 		caps.Landlock = 2
-		out["answered"] = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+		out["answered"] = enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 	}
 	return out
 }

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // planned makes an act under a plan for a mode of network and a writable directory.
 func planned(a []string) error {
-	exe, plan, err := planWith(policy.NetMode(a[0]), a[1], enforce.Options{})
+	exe, plan, err := planWith(resolve.NetMode(a[0]), a[1], enforce.Options{})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func TestSocketTwinSubvolume(t *testing.T) {
 	}
 	// attack makes an act in a new subvolume, as root or as an ordinary user, confined unless mode
 	// is "".
-	attack := func(who *syscall.SysProcAttr, mode policy.NetMode, act string) unixErrno {
+	attack := func(who *syscall.SysProcAttr, mode resolve.NetMode, act string) unixErrno {
 		own, err := os.MkdirTemp(dir, act)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestSocketTwinSubvolume(t *testing.T) {
 	}
 	for who, attr := range map[string]*syscall.SysProcAttr{"root": nil, "user": user} {
 		for _, act := range []string{"twin-number", "twin-inode"} {
-			for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone} {
+			for _, mode := range []resolve.NetMode{resolve.NetOpen, resolve.NetNone} {
 				if got := attack(attr, mode, act); got != unix.EACCES || d.reached.Load() != 0 {
 					t.Errorf("%s, %s, %s: got %v, want %v; %d connections", who, act, mode, got, unix.EACCES, d.reached.Load())
 				}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -202,7 +203,7 @@ func TestSocketMovedToAllowed(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)
 	id, mode := fileID(t, p.in+"/sub")
-	p.policy.Net.Unix = []policy.Path{{Path: p.in + "/sub", ID: id, Mode: mode}}
+	p.policy.Net.Unix = []resolve.Path{{Path: p.in + "/sub", ID: id, Mode: mode}}
 	d := listenOutside(t, "unix", p.in+"/theirs")
 	plan := p.mountPlan()
 	if got := p.try(t, plan, "move-socket", p.in+"/theirs", p.in+"/sub/own"); got != unix.EXDEV || d.reached.Load() != 0 {
@@ -264,9 +265,9 @@ func TestSocketPairs(t *testing.T) {
 	needGuard(t)
 	plans := map[string]func(p *place) *enforce.Plan{
 		"open": func(p *place) *enforce.Plan { return p.plan() },
-		"none": func(p *place) *enforce.Plan { p.policy.Net.Mode = policy.NetNone; return p.plan() },
+		"none": func(p *place) *enforce.Plan { p.policy.Net.Mode = resolve.NetNone; return p.plan() },
 		"ports": func(p *place) *enforce.Plan {
-			p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}}
+			p.policy.Net = resolve.ResolvedNet{Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}}
 			return p.plan()
 		},
 	}
@@ -319,7 +320,7 @@ func TestSocketAllPaths(t *testing.T) {
 	needBroker(t)
 	needLandlock(t, 6)
 	p := newPlace(t)
-	p.policy.Net.Unix = []policy.Path{{Path: "/", Mode: fs.ModeDir}}
+	p.policy.Net.Unix = []resolve.Path{{Path: "/", Mode: fs.ModeDir}}
 	path := listenOutside(t, "unixgram", p.out+"/sock")
 	name := fmt.Sprintf("@zsbx-all-%d", os.Getpid())
 	abstract := listenOutside(t, "unixgram", name)

@@ -179,7 +179,7 @@ func TestSocketMountNamespace(t *testing.T) {
 	}
 	p := newPlace(t)
 	p.deny(p.in + "/file")
-	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{})
 	d := listenOutside(t, "unix", p.out+"/sock")
 	for _, how := range []string{"plain", "relative", "link", "proc-dir", "proc-fd", "dev-fd"} {
 		os.Remove(p.in + "/link")

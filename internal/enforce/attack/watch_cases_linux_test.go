@@ -13,15 +13,15 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // refusedCase is a script that gets refusals, in decidePlace. Lines that begin with "py " are
 // for Python.
 type refusedCase struct {
 	name, script string
-	net          policy.NetMode
+	net          resolve.NetMode
 	modes        bool // some of it is refused without zsbx, too
 }
 
@@ -81,11 +81,11 @@ py t = [threading.Thread(target=f) for i in range(8)]; [x.start() for x in t]; [
 		{name: "git's configuration replaced", script: `cp .git/config c && mv c .git/config`},
 		{name: "a hook", script: `echo x >.git/hooks/new; rm .git/hooks/h`},
 		{name: "git's directory", script: `py os.rename(".git", "g")`},
-		{name: "a port", script: `py socket.create_connection(("127.0.0.1", port))`, net: policy.NetPorts},
-		{name: "a port over IPv6", script: `py socket.create_connection(("::1", port))`, net: policy.NetPorts},
-		{name: "listening", script: `py socket.socket().bind(("127.0.0.1", 40123))`, net: policy.NetPorts},
-		{name: "no port", script: `py socket.create_connection(("127.0.0.1", port))`, net: policy.NetNone},
-		{name: "UDP", script: `py socket.socket(socket.AF_INET, socket.SOCK_DGRAM)`, net: policy.NetPorts},
+		{name: "a port", script: `py socket.create_connection(("127.0.0.1", port))`, net: resolve.NetPorts},
+		{name: "a port over IPv6", script: `py socket.create_connection(("::1", port))`, net: resolve.NetPorts},
+		{name: "listening", script: `py socket.socket().bind(("127.0.0.1", 40123))`, net: resolve.NetPorts},
+		{name: "no port", script: `py socket.create_connection(("127.0.0.1", port))`, net: resolve.NetNone},
+		{name: "UDP", script: `py socket.socket(socket.AF_INET, socket.SOCK_DGRAM)`, net: resolve.NetPorts},
 		{name: "a socket", script: `py socket.socket(socket.AF_UNIX).connect(out + "/sock")`},
 		{name: "an abstract socket", script: `py socket.socket(socket.AF_UNIX).connect("\0" + abstract)`},
 		{name: "a datagram socket", script: `py socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)`},
@@ -201,7 +201,7 @@ func TestWatchTruth(t *testing.T) {
 			victim := startVictim(t)
 			place := func() (*place, []string, []string) {
 				p := decidePlace(t)
-				p.policy.Net.Mode = policy.NetOpen
+				p.policy.Net.Mode = resolve.NetOpen
 				if c.net != "" {
 					p.policy.Net.Mode = c.net
 				}

@@ -22,7 +22,7 @@ import (
 func watched(t testing.TB, p *place, env []string, argv ...string) (int, string, enforce.Refusals) {
 	t.Helper()
 	caps := enforce.Probe()
-	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Explain: true})
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Explain: true})
 	if why := plan.Explains(); why != "" {
 		testkit.Lacks(t, testkit.Seccomp, why)
 	}
@@ -158,7 +158,7 @@ func TestWatchGains(t *testing.T) {
 func TestWatchFilter(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
-	plain, asked := enforce.NewPlan(p.policy, caps, host(), enforce.Options{}), enforce.NewPlan(p.policy, caps, host(), enforce.Options{Explain: true})
+	plain, asked := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{}), enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Explain: true})
 	if !slices.Equal(plain.Seccomp.Program, asked.Seccomp.Program) {
 		t.Error("asking for refusals changes what is refused")
 	}

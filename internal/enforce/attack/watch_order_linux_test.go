@@ -99,5 +99,5 @@ func TestWhyOrder(t *testing.T) {
 
 // planOf returns the plan that watched makes.
 func planOf(p *place) *enforce.Plan {
-	return enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{Explain: true})
+	return enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{Explain: true})
 }

@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // Policy says how the broker answers a command's calls where the kernel can't decide. See
 // docs/linux.md.
 type Policy struct {
-	Net   policy.ResolvedNet
+	Net   resolve.ResolvedNet
 	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for policy.NetPorts
 
 	Peers   bool               // the broker answers connect(2) and listen(2)
@@ -66,14 +68,14 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 // a connection.
 func (p *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
-	return p.Net.Mode == policy.NetPorts && ends || p.mayUse(b, p.Net.ConnectTCP) || p.mayAsk(b)
+	return p.Net.Mode == resolve.NetPorts && ends || p.mayUse(b, p.Net.ConnectTCP) || p.mayAsk(b)
 }
 
 // mayUse reports whether the network mode allows an address. With policy.NetPorts its port must
 // be listed.
 func (p *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
-	return p.Net.Mode == policy.NetOpen || p.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
+	return p.Net.Mode == resolve.NetOpen || p.Net.Mode == resolve.NetPorts && ok && resolve.Lists(listed, to.Port())
 }
 
 // mayAsk reports whether an address belongs to a name server that may be asked.
@@ -95,13 +97,13 @@ func (p *Policy) String() string {
 
 // NameServers returns the servers in resolv.conf(5) that glibc asks, which are the first three.
 // It leaves out addresses with a scope.
-func NameServers(host *policy.Host) []netip.Addr {
-	if host == nil {
+func NameServers(h *host.Host) []netip.Addr {
+	if h == nil {
 		return nil
 	}
 	const most = 3
 	var out []netip.Addr
-	text, _ := host.ReadFile("/etc/resolv.conf") // harmless: without name servers no name is resolved, which is said
+	text, _ := h.ReadFile("/etc/resolv.conf") // harmless: without name servers no name is resolved, which is said
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] != "nameserver" || len(out) == most {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // Broker answers the calls that a filter hands over for one command and all its descendants. It
@@ -118,7 +118,7 @@ func (b *Broker) pin() error {
 			if fork.ShortageOf(err) != nil {
 				return fmt.Errorf("an allowed socket: %w", err)
 			}
-			if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || s.ID != (policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
+			if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || s.ID != (host.FileID{Dev: st.Dev, Ino: st.Ino}) {
 				continue
 			}
 			b.pins = append(b.pins, f)

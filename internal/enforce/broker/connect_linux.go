@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // waiter is a connect(2) call that has no answer yet.
@@ -134,7 +135,7 @@ func (w *waiter) authorize() unix.Errno {
 		if !b.policy.mayConnect(w.addr) {
 			return unix.EACCES
 		}
-		if b.policy.Net.Mode == policy.NetPorts {
+		if b.policy.Net.Mode == resolve.NetPorts {
 			protocol, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 			if err != nil || protocol != unix.IPPROTO_TCP {
 				return unix.EACCES
@@ -165,7 +166,7 @@ func (w *waiter) authorizePath() unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	id := host.FileID{Dev: st.Dev, Ino: st.Ino}
 	if !w.broker.policy.allows(fd, id) && !w.broker.sockets.hasFile(id) && !w.broker.moved(w.Call, w.sock, fd, &st) {
 		kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
 		if err == nil && listenerOn(fd, kind) == unix.ECONNREFUSED {
@@ -178,14 +179,14 @@ func (w *waiter) authorizePath() unix.Errno {
 }
 
 // allows reports whether a socket outside is allowed, itself or through a directory above it.
-func (p *Policy) allows(fd int, id policy.FileID) bool {
+func (p *Policy) allows(fd int, id host.FileID) bool {
 	var path string
 	for i := range p.Net.Unix {
 		s := &p.Net.Unix[i]
 		if s.Mode.IsDir() && path == "" {
 			path = fork.PathOf(fd)
 		}
-		if s.Mode.IsDir() && policy.Within(path, s.Path) || !s.Mode.IsDir() && s.ID == id {
+		if s.Mode.IsDir() && host.Within(path, s.Path) || !s.Mode.IsDir() && s.ID == id {
 			return true
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // This file finds the files of the session's listening sockets. A path can lead elsewhere than
@@ -149,7 +149,7 @@ func listenerOn(file, kind int) unix.Errno {
 }
 
 // hasFile reports whether a file is that of a listening socket of the session.
-func (o *sessionSockets) hasFile(id policy.FileID) bool {
+func (o *sessionSockets) hasFile(id host.FileID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, ok := o.files[id]
@@ -165,7 +165,7 @@ func (o *sessionSockets) pin(file, kind int) unix.Errno {
 	if err := unix.Fstat(file, &st); err != nil {
 		return asErrno(err)
 	}
-	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	id := host.FileID{Dev: st.Dev, Ino: st.Ino}
 	if _, ok := o.files[id]; ok {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (o *sessionSockets) pin(file, kind int) unix.Errno {
 		return unix.EAGAIN
 	}
 	if o.files == nil {
-		o.files = make(map[policy.FileID]pinned)
+		o.files = make(map[host.FileID]pinned)
 	}
 	o.files[id] = pinned{fd, kind}
 	return 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 func TestResolvConf(t *testing.T) {
@@ -18,12 +18,12 @@ func TestResolvConf(t *testing.T) {
 		"nameserver fe80::1%eth0\nnameserver x\nnameserver 1.2.3.4:53":                   "[]",
 		"nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4": "[1.1.1.1 1.1.1.2 1.1.1.3]",
 	} {
-		host := &policy.Host{ReadFile: func(string) ([]byte, error) { return []byte(text), nil }}
-		if got := fmt.Sprint(NameServers(host)); got != want {
+		h := &host.Host{ReadFile: func(string) ([]byte, error) { return []byte(text), nil }}
+		if got := fmt.Sprint(NameServers(h)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	if NameServers(nil) != nil || NameServers(&policy.Host{ReadFile: func(string) ([]byte, error) { return nil, errors.New("x") }}) != nil {
+	if NameServers(nil) != nil || NameServers(&host.Host{ReadFile: func(string) ([]byte, error) { return nil, errors.New("x") }}) != nil {
 		t.Error("name servers of no machine")
 	}
 }

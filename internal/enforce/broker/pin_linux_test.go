@@ -10,7 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // TestPin: the number of an allowed socket's inode is not used again while the broker lives,
@@ -26,9 +27,9 @@ func TestPin(t *testing.T) {
 	if err := unix.Stat(path, &st); err != nil {
 		t.Fatal(err)
 	}
-	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
-	with := func(id policy.FileID) *Broker {
-		b := &Broker{policy: &Policy{Net: policy.ResolvedNet{Unix: []policy.Path{{Path: path, ID: id, Mode: fs.ModeSocket}}}}}
+	id := host.FileID{Dev: st.Dev, Ino: st.Ino}
+	with := func(id host.FileID) *Broker {
+		b := &Broker{policy: &Policy{Net: resolve.ResolvedNet{Unix: []resolve.Path{{Path: path, ID: id, Mode: fs.ModeSocket}}}}}
 		if err := b.pin(); err != nil {
 			t.Fatal(err)
 		}

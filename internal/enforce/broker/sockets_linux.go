@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // sessionSockets are the session's listening Unix sockets. Those with a path are known by their
@@ -16,7 +17,7 @@ import (
 // their cookies. A name is the session's while all sockets that are bound to it are among them.
 type sessionSockets struct {
 	mu    sync.Mutex
-	files map[policy.FileID]pinned
+	files map[host.FileID]pinned
 	named map[[2]uint32]bool
 	sweep int // the size at which closed sockets are taken out of named
 }
@@ -95,7 +96,7 @@ func (b *Broker) listen(c *Call) answer {
 	} else if !b.policy.mayUse(address, b.policy.Net.BindTCP) {
 		return refused(unix.EACCES) // also an unbound socket, which would get a port that the kernel chooses
 	}
-	if b.policy.Net.Mode != policy.NetPorts {
+	if b.policy.Net.Mode != resolve.NetPorts {
 		return answer{proceed: true}
 	}
 	return b.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })

@@ -9,6 +9,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -24,7 +26,7 @@ type Tree struct {
 	Path   string
 	Access policy.Access
 	Mode   fs.FileMode
-	ID     policy.FileID
+	ID     host.FileID
 	Origin policy.Origin
 
 	// Data says that no symbolic links can be made (policy.Rule).
@@ -44,9 +46,9 @@ type Tree struct {
 // not work in a writable tree, since new files there would not be allowed. There the denial
 // needs a mount that masks the file.
 type Cut struct {
-	Trees      []Tree            // what is left
-	Masks      []Tree            // what must be masked in them
-	Later      []policy.DenyPath // denials enforced by masks; they may also match files that are made later
+	Trees      []Tree             // what is left
+	Masks      []Tree             // what must be masked in them
+	Later      []resolve.DenyPath // denials enforced by masks; they may also match files that are made later
 	Unenforced []unenforced
 
 	Searched Searched // what was found
@@ -57,7 +59,7 @@ type Cut struct {
 }
 
 type unenforced struct {
-	Deny policy.DenyPath
+	Deny resolve.DenyPath
 	Why  string
 
 	// In is a directory that has all that is denied, or "". If the directory is denied as a
@@ -68,8 +70,8 @@ type unenforced struct {
 // Request is what a policy allows and denies on a machine.
 type Request struct {
 	Trees []Tree
-	Deny  []policy.DenyPath
-	Host  *policy.Host
+	Deny  []resolve.DenyPath
+	Host  *host.Host
 
 	// Searched has what was found so far. More is added.
 	Searched Searched
@@ -95,10 +97,10 @@ type denials struct {
 	linked  []barred // targets of links that match a glob
 	visited int
 	added   int
-	in      string                 // unenforced.In
-	unseen  error                  // other names in a tree may be denied, or lead to what is
-	files   map[policy.FileID]bool // denied files that are no directories
-	hidden  []hidden               // what is denied and can't be looked at
+	in      string               // unenforced.In
+	unseen  error                // other names in a tree may be denied, or lead to what is
+	files   map[host.FileID]bool // denied files that are no directories
+	hidden  []hidden             // what is denied and can't be looked at
 	out     Cut
 }
 
@@ -111,7 +113,7 @@ type hidden struct {
 
 // barred is a DenyPath with its parsed pattern.
 type barred struct {
-	policy.DenyPath
+	resolve.DenyPath
 	glob glob.Glob
 }
 
@@ -139,7 +141,7 @@ func Subtract(q Request) Cut {
 
 // newDenials parses the patterns. An invalid one denies nothing and is not enforced.
 func newDenials(q Request) *denials {
-	d := &denials{Request: q, files: make(map[policy.FileID]bool)}
+	d := &denials{Request: q, files: make(map[host.FileID]bool)}
 	if d.Searched == nil {
 		d.Searched = make(Searched)
 	}
@@ -182,7 +184,7 @@ func (d *denials) apply(t Tree) []Tree {
 		d.fail(why, secrets...)
 	}
 	const none = "Landlock has no denials, and "
-	if t.Access&policy.Write != 0 || d.Private != "" && policy.Within(t.Path, d.Private) {
+	if t.Access&policy.Write != 0 || d.Private != "" && host.Within(t.Path, d.Private) {
 		if why := d.mask(t, aliases, asked); why != "" {
 			const whole = "%s is writable or in a private home, so its other entries can't be allowed one by one; %s"
 			d.fail(none+fmt.Sprintf(whole, t.Path, why), asked...)
@@ -258,9 +260,9 @@ func (d *denials) mask(t Tree, aliases []alias, inside []barred) string {
 	for _, h := range hits {
 		at := d.Host.Look(h.Path)
 		switch {
-		case at.Presence == policy.Absent:
+		case at.Presence == host.Absent:
 			continue
-		case at.Presence == policy.Unknown:
+		case at.Presence == host.Unknown:
 			return at.Err.Error()
 		case len(d.out.Masks) >= maxMasks:
 			open++
@@ -293,11 +295,11 @@ func (d *denials) mask(t Tree, aliases []alias, inside []barred) string {
 func within(hits []hit, tree string) string {
 	in := path.Dir(hits[0].Path)
 	for _, h := range hits {
-		for !policy.Within(h.Path, in) {
+		for !host.Within(h.Path, in) {
 			in = path.Dir(in)
 		}
 	}
-	if in == tree || !policy.Within(in, tree) {
+	if in == tree || !host.Within(in, tree) {
 		return ""
 	}
 	return in
@@ -308,9 +310,9 @@ func within(hits []hit, tree string) string {
 func (d *denials) note(p string, by *barred) {
 	at := d.Host.Look(p)
 	switch {
-	case at.Presence == policy.Unknown && d.Host.MayReach(p):
+	case at.Presence == host.Unknown && d.Host.MayReach(p):
 		d.hidden = append(d.hidden, hidden{*by, p, at.Err})
-	case at.Presence == policy.Present && !at.IsDir():
+	case at.Presence == host.Present && !at.IsDir():
 		d.files[at.Stat.ID] = true
 	}
 }
@@ -345,7 +347,7 @@ func (d *barred) covers(p string) bool {
 	if d.Glob {
 		return d.glob.Match(p)
 	}
-	return policy.Within(p, d.Pattern)
+	return host.Within(p, d.Pattern)
 }
 
 // reaches reports whether a denial that does not cover dir may match something below it.
@@ -353,5 +355,5 @@ func (d *barred) reaches(dir string) bool {
 	if d.Glob {
 		return d.glob.MayMatchBelow(dir)
 	}
-	return policy.Within(d.Pattern, dir)
+	return host.Within(d.Pattern, dir)
 }

@@ -15,12 +15,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // fakeHost is a machine with the given files. A name that ends in "@" is a symbolic link.
-func fakeHost(files ...string) *policy.Host {
+func fakeHost(files ...string) *host.Host {
 	tree := fstest.MapFS{}
 	for _, f := range files {
 		mode := fs.FileMode(0o644)
@@ -35,13 +37,13 @@ func fakeHost(files ...string) *policy.Host {
 		}
 		return p[1:]
 	}
-	return &policy.Host{
+	return &host.Host{
 		OS:      "linux",
 		ReadDir: func(p string, n int) ([]fs.DirEntry, error) { return tree.ReadDir(at(p)) },
-		Lstat: func(p string) (policy.Stat, error) {
+		Lstat: func(p string) (host.Stat, error) {
 			info, err := tree.Lstat(at(p))
 			if err != nil {
-				return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
+				return host.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
 			}
 			id := fnv.New64()
 			io.WriteString(id, p)
@@ -54,7 +56,7 @@ func fakeHost(files ...string) *policy.Host {
 					}
 				}
 			}
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: id.Sum64()}, Nlink: links}, nil
+			return host.Stat{Mode: info.Mode(), ID: host.FileID{Dev: 1, Ino: id.Sum64()}, Nlink: links}, nil
 		},
 	}
 }
@@ -62,8 +64,8 @@ func fakeHost(files ...string) *policy.Host {
 // readable is a policy that allows reading one directory.
 func readable(p string) []Tree { return []Tree{{Path: p, Access: policy.Read, Mode: fs.ModeDir}} }
 
-func lit(p string) policy.DenyPath  { return policy.DenyPath{Pattern: p} }
-func wild(p string) policy.DenyPath { return policy.DenyPath{Pattern: p, Glob: true} }
+func lit(p string) resolve.DenyPath  { return resolve.DenyPath{Pattern: p} }
+func wild(p string) resolve.DenyPath { return resolve.DenyPath{Pattern: p, Glob: true} }
 
 func TestDenials(t *testing.T) {
 	const (
@@ -74,32 +76,32 @@ func TestDenials(t *testing.T) {
 	tests := []struct {
 		name  string
 		trees []Tree
-		deny  []policy.DenyPath
+		deny  []resolve.DenyPath
 		want  []string // path:access, "list" for directories that may only be listed
 		gaps  int
 	}{
 		{"nothing denied", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, nil, []string{"/d ro"}, 0},
-		{"elsewhere", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/e/f"), lit("/dd"), wild("/e/**/x")},
+		{"elsewhere", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/e/f"), lit("/dd"), wild("/e/**/x")},
 			[]string{"/d rw_noexec"}, 0},
 		{"the rule itself", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}, {Path: "/e", Access: ro, Mode: fs.ModeDir}},
-			[]policy.DenyPath{lit("/d")}, []string{"/e ro"}, 0},
-		{"above the rule", []Tree{{Path: "/d/a", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d")}, nil, 0},
-		{"the rule itself, by a glob", []Tree{{Path: "/d/a/x", Access: ro}}, []policy.DenyPath{wild("/**/x")}, nil, 0},
-		{"a file", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env")},
+			[]resolve.DenyPath{lit("/d")}, []string{"/e ro"}, 0},
+		{"above the rule", []Tree{{Path: "/d/a", Access: rw, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d")}, nil, 0},
+		{"the rule itself, by a glob", []Tree{{Path: "/d/a/x", Access: ro}}, []resolve.DenyPath{wild("/**/x")}, nil, 0},
+		{"a file", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d/.env")},
 			[]string{"/d list", "/d/a ro", "/d/b ro", "/d/secrets ro"}, 0},
-		{"a directory", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/secrets")},
+		{"a directory", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d/secrets")},
 			[]string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
-		{"deeper", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/a/x")},
+		{"deeper", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d/a/x")},
 			[]string{"/d list", "/d/.env ro", "/d/a list", "/d/a/.env ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
-		{"glob", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{wild("/d/**/.env")},
+		{"glob", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{wild("/d/**/.env")},
 			[]string{"/d list", "/d/a list", "/d/a/x ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
-		{"not there", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/none"), lit("/d/a/x/y"), wild("/d/*.pem")},
+		{"not there", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d/none"), lit("/d/a/x/y"), wild("/d/*.pem")},
 			[]string{"/d ro"}, 0},
-		{"writable", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env"), wild("/d/**/x")},
+		{"writable", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []resolve.DenyPath{lit("/d/.env"), wild("/d/**/x")},
 			[]string{"/d rw_noexec"}, 2},
 		{"a rule below the denied one", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}, {Path: "/d/secrets/k", Access: ro}},
-			[]policy.DenyPath{lit("/d/secrets")}, []string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
-		{"a bad pattern", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{wild("/d/[")}, []string{"/d ro"}, 1},
+			[]resolve.DenyPath{lit("/d/secrets")}, []string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
+		{"a bad pattern", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []resolve.DenyPath{wild("/d/[")}, []string{"/d ro"}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestDenials(t *testing.T) {
 }
 
 func TestDenialsWithoutHost(t *testing.T) {
-	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/x")}})
+	c := Subtract(Request{Trees: readable("/d"), Deny: []resolve.DenyPath{lit("/d/x")}})
 	if len(c.Trees) != 1 || len(c.Unenforced) != 1 {
 		t.Errorf("%v, unenforced %v", c.Trees, c.Unenforced)
 	}
@@ -131,11 +133,11 @@ func TestDenialsTooMany(t *testing.T) {
 	for i := range maxSiblings + 5 {
 		files = append(files, "/d/"+strconv.Itoa(i))
 	}
-	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...), NoMasks: "tried"})
+	c := Subtract(Request{Trees: readable("/d"), Deny: []resolve.DenyPath{lit(files[0])}, Host: fakeHost(files...), NoMasks: "tried"})
 	if len(c.Trees) != 1 || len(c.Unenforced) != 1 || c.Open != 1 || c.Denied != 1 {
 		t.Errorf("%d trees, unenforced %v, %d of %d", len(c.Trees), c.Unenforced, c.Open, c.Denied)
 	}
-	c = Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...)})
+	c = Subtract(Request{Trees: readable("/d"), Deny: []resolve.DenyPath{lit(files[0])}, Host: fakeHost(files...)})
 	if len(c.Trees) != 1 || len(c.Unenforced) != 0 || len(c.Masks) != 1 {
 		t.Errorf("with mounts: %d trees, unenforced %v, masks %v", len(c.Trees), c.Unenforced, c.Masks)
 	}
@@ -149,7 +151,7 @@ func TestDenialsTooManyMasks(t *testing.T) {
 		files = append(files, "/d/keys/"+strconv.Itoa(i)+".key")
 	}
 	writable := []Tree{{Path: "/d", Access: policy.Read | policy.Write, Mode: fs.ModeDir}}
-	c := Subtract(Request{Trees: writable, Deny: []policy.DenyPath{wild("/d/**/*.key")}, Host: fakeHost(files...)})
+	c := Subtract(Request{Trees: writable, Deny: []resolve.DenyPath{wild("/d/**/*.key")}, Host: fakeHost(files...)})
 	if len(c.Masks) != maxMasks || c.Open != 100 || c.Denied != maxMasks+100 || len(c.Unenforced) != 1 {
 		t.Fatalf("%d masks, %d of %d open, %d unenforced", len(c.Masks), c.Open, c.Denied, len(c.Unenforced))
 	}
@@ -167,7 +169,7 @@ func TestDenialsMany(t *testing.T) {
 	host := fakeHost(append(files, "/d/c")...)
 	for access, unenforced := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 0} {
 		begin := time.Now()
-		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/**/*.o")}, Host: host})
+		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []resolve.DenyPath{wild("/**/*.o")}, Host: host})
 		if took := time.Since(begin); took > testkit.Patience/4 || len(c.Unenforced) != unenforced {
 			t.Errorf("%v: %v, %d unenforced", access, took, len(c.Unenforced))
 		}
@@ -181,7 +183,7 @@ func TestDenialsTwice(t *testing.T) {
 	other := map[string]string{"/d/a": "/d/b", "/d/b": "/d/a"}
 	c := Subtract(Request{
 		Trees: []Tree{{Path: "/d", Access: policy.Read | policy.Write, Mode: fs.ModeDir}}, Host: host,
-		Deny: []policy.DenyPath{lit("/d/a"), lit("/d/b")}, Twice: []string{"/d/a", "/d/b"},
+		Deny: []resolve.DenyPath{lit("/d/a"), lit("/d/b")}, Twice: []string{"/d/a", "/d/b"},
 		Same: func(p string) ([]string, error) {
 			if o := other[p]; o != "" {
 				return []string{o}, nil
@@ -202,7 +204,7 @@ func TestDenialsExact(t *testing.T) {
 			return "/t/" + strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/") + "/f"
 		})
 		files := append(rapid.SliceOfN(file, 1, 12).Draw(t, "files"), "/t/f")
-		pattern := rapid.Custom(func(t *rapid.T) policy.DenyPath {
+		pattern := rapid.Custom(func(t *rapid.T) resolve.DenyPath {
 			p := rapid.SampledFrom(files).Draw(t, "of")
 			switch rapid.IntRange(0, 3).Draw(t, "how") {
 			case 0:
@@ -223,11 +225,11 @@ func TestDenialsExact(t *testing.T) {
 		}
 		for _, f := range files {
 			denied := slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(f) })
-			allowed := slices.ContainsFunc(trees, func(t Tree) bool { return !t.ListOnly && policy.Within(f, t.Path) })
+			allowed := slices.ContainsFunc(trees, func(t Tree) bool { return !t.ListOnly && host.Within(f, t.Path) })
 			if denied == allowed {
 				t.Fatalf("%s: denied %v, allowed %v; %v", f, denied, allowed, trees)
 			}
-			listed := slices.ContainsFunc(trees, func(t Tree) bool { return policy.Within(path.Dir(f), t.Path) })
+			listed := slices.ContainsFunc(trees, func(t Tree) bool { return host.Within(path.Dir(f), t.Path) })
 			if slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(path.Dir(f)) }) && listed {
 				t.Fatalf("%s is denied and can be listed; %v", path.Dir(f), trees)
 			}
@@ -237,15 +239,15 @@ func TestDenialsExact(t *testing.T) {
 
 // TestDenialsOtherNames: a rule for a file would open all its names.
 func TestDenialsOtherNames(t *testing.T) {
-	host := fakeHost("/d/.env", "/d/alias", "/d/other")
-	lstat := host.Lstat
-	host.Lstat = func(p string) (policy.Stat, error) {
+	h := fakeHost("/d/.env", "/d/alias", "/d/other")
+	lstat := h.Lstat
+	h.Lstat = func(p string) (host.Stat, error) {
 		if p == "/d/alias" {
 			p = "/d/.env"
 		}
 		return lstat(p)
 	}
-	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/.env")}, Host: host})
+	c := Subtract(Request{Trees: readable("/d"), Deny: []resolve.DenyPath{lit("/d/.env")}, Host: h})
 	if len(c.Unenforced) > 0 {
 		t.Fatalf("unenforced: %v", c.Unenforced)
 	}
@@ -262,7 +264,7 @@ func TestDenialsClosed(t *testing.T) {
 	host := fakeHost("/d/.env")
 	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
 	for access, masks := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 1} {
-		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/d/**/.env")}, Host: host})
+		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []resolve.DenyPath{wild("/d/**/.env")}, Host: host})
 		if len(c.Masks) != masks || len(c.Unenforced) != 1-masks {
 			t.Errorf("%v: masked %v, unenforced %v", access, c.Masks, c.Unenforced)
 		}
@@ -271,9 +273,9 @@ func TestDenialsClosed(t *testing.T) {
 
 // TestRemovedMeanwhile: the search goes on if another command removes a directory meanwhile.
 func TestRemovedMeanwhile(t *testing.T) {
-	host := fakeHost("/w/a/.env", "/w/b/x")
-	list, gone := host.ReadDir, 3
-	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+	h := fakeHost("/w/a/.env", "/w/b/x")
+	list, gone := h.ReadDir, 3
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		if p == "/w/b" && gone > 0 {
 			gone--
 			return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.ENOENT}
@@ -281,17 +283,17 @@ func TestRemovedMeanwhile(t *testing.T) {
 		return list(p, n)
 	}
 	find := func() ([]hit, error) {
-		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild("/w/**/.env")}})
+		d := newDenials(Request{Host: h, Deny: []resolve.DenyPath{wild("/w/**/.env")}})
 		return d.find(alias{"/w", "/w"}, d.deny)
 	}
 	if found, err := find(); err != nil || len(found) != 1 {
 		t.Errorf("%v, %v", found, err)
 	}
-	look := host.Lstat
-	host.CountsDirs = func(string) bool { return true }
-	host.Lstat = func(p string) (policy.Stat, error) {
-		if policy.Within(p, "/w/b") && gone > 0 {
-			return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
+	look := h.Lstat
+	h.CountsDirs = func(string) bool { return true }
+	h.Lstat = func(p string) (host.Stat, error) {
+		if host.Within(p, "/w/b") && gone > 0 {
+			return host.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
 		}
 		return look(p)
 	}

@@ -9,7 +9,8 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/glob"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // hit is an existing file or directory that is denied.
@@ -46,7 +47,7 @@ type alias struct{ at, name string }
 // aliases returns those of a tree and of what is mounted in it.
 func (d *denials) aliases(tree string) (out []alias) {
 	for _, at := range append([]string{tree}, d.Twice...) {
-		if policy.Within(at, tree) {
+		if host.Within(at, tree) {
 			for _, n := range d.names(at) {
 				out = append(out, alias{at, n})
 			}
@@ -78,7 +79,7 @@ func (d *denials) hits(tree string, aliases []alias, deny []barred) (out []hit, 
 					if err != nil {
 						return nil, err
 					}
-				} else if (h.Path != tree || h.closed) && policy.Within(h.Path, tree) && !seen[h] {
+				} else if (h.Path != tree || h.closed) && host.Within(h.Path, tree) && !seen[h] {
 					seen[h] = true
 					out = append(out, h)
 				}
@@ -94,7 +95,7 @@ func (d *denials) hits(tree string, aliases []alias, deny []barred) (out []hit, 
 func (d *denials) follow(h hit) error {
 	real, _, err := d.Host.RealPath(h.Path)
 	switch {
-	case policy.Missing(err) || errors.Is(err, syscall.ELOOP):
+	case host.Missing(err) || errors.Is(err, syscall.ELOOP):
 		return nil // a dangling link
 	case err != nil:
 		return err
@@ -103,8 +104,8 @@ func (d *denials) follow(h hit) error {
 	if slices.ContainsFunc(d.deny, known) || slices.ContainsFunc(d.linked, known) {
 		return nil
 	}
-	if slices.ContainsFunc(d.Trees, func(t Tree) bool { return policy.Within(real, t.Path) }) {
-		target := policy.DenyPath{Pattern: real, Deny: h.by.Deny, Secret: h.by.Secret}
+	if slices.ContainsFunc(d.Trees, func(t Tree) bool { return host.Within(real, t.Path) }) {
+		target := resolve.DenyPath{Pattern: real, Deny: h.by.Deny, Secret: h.by.Secret}
 		d.linked = append(d.linked, barred{DenyPath: target})
 	}
 	return nil
@@ -126,7 +127,7 @@ func (d *denials) find(v alias, deny []barred) (out []hit, _ error) {
 			continue
 		}
 		at := d.Host.Look(p)
-		if at.Presence == policy.Absent {
+		if at.Presence == host.Absent {
 			continue
 		}
 		h := hit{Path: p, by: b, dir: at.IsDir()}
@@ -134,7 +135,7 @@ func (d *denials) find(v alias, deny []barred) (out []hit, _ error) {
 			h = hit{Path: path.Dir(h.Path), by: b, closed: true}
 			at = d.Host.Look(h.Path)
 		}
-		if at.Presence != policy.Present {
+		if at.Presence != host.Present {
 			return nil, at.Err
 		}
 		out = append(out, h)
@@ -142,7 +143,7 @@ func (d *denials) find(v alias, deny []barred) (out []hit, _ error) {
 	if len(globs) == 0 {
 		return out, nil
 	}
-	if at := d.Host.Look(v.name); at.Presence == policy.Present && !at.IsDir() {
+	if at := d.Host.Look(v.name); at.Presence == host.Present && !at.IsDir() {
 		return out, nil // a file with a mount on it
 	}
 	found, err := d.search(v.name, globs)
@@ -192,12 +193,12 @@ const attempts = 5
 // Existing returns the paths in some trees that denials match, including links: those of earlier
 // searches, or else of now. The value is true for what may have such paths, but can't be looked at:
 // a directory, or a tree that can't be searched completely.
-func Existing(host *policy.Host, trees []string, deny []policy.DenyPath, earlier Searched) map[string]bool {
+func Existing(machine *host.Host, trees []string, deny []resolve.DenyPath, earlier Searched) map[string]bool {
 	if len(deny) == 0 {
 		return nil
 	}
 	out := make(map[string]bool)
-	d := newDenials(Request{Host: host, Deny: deny, Searched: earlier})
+	d := newDenials(Request{Host: machine, Deny: deny, Searched: earlier})
 	add := func(tree string, deny []barred) {
 		hits, err := d.find(alias{tree, tree}, deny)
 		if err != nil {
@@ -220,8 +221,8 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath, earlier
 
 // Named returns the paths in some trees that denials match, and the targets of links among
 // them. It returns an error if the trees can't be searched completely.
-func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, error) {
-	d := newDenials(Request{Host: host, Trees: trees, Deny: deny})
+func Named(h *host.Host, trees []Tree, deny []resolve.DenyPath) ([]Tree, error) {
+	d := newDenials(Request{Host: h, Trees: trees, Deny: deny})
 	for again := true; again; {
 		d.out = Cut{}
 		d.visited = 0
@@ -239,12 +240,12 @@ func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, err
 
 // Split replaces a tree by its entries without some paths. It splits entries that contain such
 // a path.
-func Split(host *policy.Host, t Tree, without []string) ([]Tree, error) {
+func Split(h *host.Host, t Tree, without []string) ([]Tree, error) {
 	hits := make([]hit, len(without))
 	for i, p := range without {
 		hits[i] = hit{Path: p, dir: true}
 	}
-	return newDenials(Request{Host: host}).split(t, hits)
+	return newDenials(Request{Host: h}).split(t, hits)
 }
 
 func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
@@ -275,7 +276,7 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		if skip(at.Err) {
 			continue
 		}
-		if at.Presence != policy.Present {
+		if at.Presence != host.Present {
 			return nil, at.Err
 		}
 		entry := Tree{
@@ -307,5 +308,5 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 // skip reports whether an entry is left out because of an error: it is gone, such as a process
 // that ended, or can't be read. Nothing in it is allowed then.
 func skip(err error) bool {
-	return policy.Missing(err) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
+	return host.Missing(err) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
 }

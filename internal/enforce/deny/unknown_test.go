@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -24,14 +26,14 @@ func TestUnknown(t *testing.T) {
 // testUnknown is TestUnknown with files of that name denied.
 func testUnknown(t *testing.T, name string, counts bool) {
 	files := []string{"/t/a/secret/key", "/t/b/c/x.pem", "/t/b/x.pem", "/t/plain", "/t/d/x.pem@"}
-	denials := []policy.DenyPath{lit("/t/a/secret"), wild("/t/**/" + name), lit("/t/plain"), lit("/t/none/x")}
+	denials := []resolve.DenyPath{lit("/t/a/secret"), wild("/t/**/" + name), lit("/t/plain"), lit("/t/none/x")}
 	type lookUp struct{ doing, path string }
 	var asked []lookUp
 	var bad lookUp
 	var errno error
 	plain := fakeHost(files...)
-	host := *plain
-	host.CountsDirs = func(string) bool { return counts }
+	h := *plain
+	h.CountsDirs = func(string) bool { return counts }
 	fails := func(l lookUp) error {
 		asked = append(asked, l)
 		if l == bad {
@@ -39,19 +41,19 @@ func testUnknown(t *testing.T, name string, counts bool) {
 		}
 		return nil
 	}
-	host.Lstat = func(p string) (policy.Stat, error) {
+	h.Lstat = func(p string) (host.Stat, error) {
 		if err := fails(lookUp{"lstat", p}); err != nil {
-			return policy.Stat{}, err
+			return host.Stat{}, err
 		}
 		return plain.Lstat(p)
 	}
-	host.Readlink = func(p string) (string, error) {
+	h.Readlink = func(p string) (string, error) {
 		if err := fails(lookUp{"readlink", p}); err != nil {
 			return "", err
 		}
 		return "../plain", nil
 	}
-	host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		if err := fails(lookUp{"readdir", p}); err != nil {
 			return nil, err
 		}
@@ -61,10 +63,10 @@ func testUnknown(t *testing.T, name string, counts bool) {
 		bad = lookUp{}
 		request := func() Cut {
 			asked = nil
-			return Subtract(Request{Trees: []Tree{{Path: "/t", Access: access, Mode: fs.ModeDir}}, Deny: denials, Host: &host})
+			return Subtract(Request{Trees: []Tree{{Path: "/t", Access: access, Mode: fs.ModeDir}}, Deny: denials, Host: &h})
 		}
 		open := func(c Cut, p string) bool {
-			covers := func(t Tree) bool { return !t.ListOnly && policy.Within(p, t.Path) }
+			covers := func(t Tree) bool { return !t.ListOnly && host.Within(p, t.Path) }
 			return slices.ContainsFunc(c.Trees, covers) && !slices.ContainsFunc(c.Masks, covers)
 		}
 		base := request()
@@ -90,11 +92,11 @@ func testUnknown(t *testing.T, name string, counts bool) {
 	}
 	bad = lookUp{}
 	asked = nil
-	before := Existing(&host, []string{"/t"}, denials, nil)
+	before := Existing(&h, []string{"/t"}, denials, nil)
 	all := slices.Clone(asked)
 	for _, bad = range all {
 		for _, errno = range []error{syscall.EACCES, syscall.EIO, syscall.ELOOP} {
-			now := Existing(&host, []string{"/t"}, denials, nil)
+			now := Existing(&h, []string{"/t"}, denials, nil)
 			said := false
 			for p := range now {
 				_, had := before[p]
@@ -129,18 +131,18 @@ func TestUnknownLink(t *testing.T) {
 		{"a directory of others", syscall.EACCES, 0, 2, 0},
 		{"it does not exist", syscall.ENOENT, 1000, 2, 0},
 	} {
-		host := fakeHost("/s/key", "/alias")
-		host.UID = 1000
-		lstat := host.Lstat
-		host.Lstat = func(p string) (policy.Stat, error) {
+		h := fakeHost("/s/key", "/alias")
+		h.UID = 1000
+		lstat := h.Lstat
+		h.Lstat = func(p string) (host.Stat, error) {
 			if p == "/s/key" || p == "/s/." {
-				return policy.Stat{}, c.errno
+				return host.Stat{}, c.errno
 			}
 			st, err := lstat(p)
 			st.UID, st.Nlink = c.owner, c.names
 			return st, err
 		}
-		got := Subtract(Request{Trees: []Tree{{Path: "/alias", Access: policy.Read}}, Deny: []policy.DenyPath{lit("/s/key")}, Host: host})
+		got := Subtract(Request{Trees: []Tree{{Path: "/alias", Access: policy.Read}}, Deny: []resolve.DenyPath{lit("/s/key")}, Host: h})
 		if len(got.Unenforced) != c.unenforced {
 			t.Errorf("%s: %+v", c.name, got.Unenforced)
 		}

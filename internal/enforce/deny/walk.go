@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/zsbx/zsbx/internal/glob"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // walk searches dir for what the globs match, without following links, in any order. In a big
@@ -33,7 +33,7 @@ func (at unseen) path(name string) string { return strings.TrimSuffix(at.dir, "/
 
 // walker is one walk through a tree.
 type walker struct {
-	host *policy.Host
+	host *host.Host
 	help sync.WaitGroup // the second goroutine
 
 	mu      sync.Mutex // guards what follows
@@ -117,27 +117,27 @@ const maxNames = 8
 // lookUp is list for a directory that has no other directories, if no wildcard can match there. It
 // looks names up, which takes a tenth of the time for a hundred files. ok is false if the
 // directory has to be listed. The directory is looked at last: if it is gone, it may have moved.
-func (at unseen) lookUp(host *policy.Host, counts map[uint64]bool) (found []hit, seen int, ok bool) {
+func (at unseen) lookUp(h *host.Host, counts map[uint64]bool) (found []hit, seen int, ok bool) {
 	names, ok := at.globs.Literals()
-	if !ok || len(names) > maxNames || host.CountsDirs == nil {
+	if !ok || len(names) > maxNames || h.CountsDirs == nil {
 		return nil, 0, false
 	}
 	for _, name := range names {
 		p := at.path(name)
-		switch there := host.Look(p); there.Presence {
-		case policy.Unknown:
+		switch there := h.Look(p); there.Presence {
+		case host.Unknown:
 			return nil, 0, false
-		case policy.Present:
+		case host.Present:
 			found = append(found, hit{Path: p, dir: there.IsDir(), link: there.IsLink()})
 		}
 	}
-	dir := host.Look(at.dir)
+	dir := h.Look(at.dir)
 	if !dir.IsDir() || dir.Stat.Nlink != 2 {
 		return nil, 0, false
 	}
 	counted, known := counts[dir.Stat.ID.Dev]
 	if !known {
-		counted = host.CountsDirs(at.dir)
+		counted = h.CountsDirs(at.dir)
 		counts[dir.Stat.ID.Dev] = counted
 	}
 	return found, len(names), counted
@@ -145,8 +145,8 @@ func (at unseen) lookUp(host *policy.Host, counts map[uint64]bool) (found []hit,
 
 // list returns what is denied in a directory, the directories in which more may be, and how many
 // entries it has.
-func (at unseen) list(host *policy.Host) (found []hit, below []unseen, seen int, _ error) {
-	entries, err := host.Unsorted(at.dir)
+func (at unseen) list(h *host.Host) (found []hit, below []unseen, seen int, _ error) {
+	entries, err := h.Unsorted(at.dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return []hit{{Path: at.dir, closed: true}}, nil, 0, nil
 	}

@@ -9,7 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // TestWalkBig: in a tree with many directories two goroutines find what one finds, in order.
@@ -32,11 +33,11 @@ func TestWalkBig(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	host, err := policy.ThisHost()
+	machine, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDenials(Request{Host: &host, Deny: []policy.DenyPath{{Pattern: top + "/**/.env", Glob: true}}})
+	d := newDenials(Request{Host: &machine, Deny: []resolve.DenyPath{{Pattern: top + "/**/.env", Glob: true}}})
 	hits, err := d.find(alias{top, top}, d.deny)
 	if err != nil {
 		t.Fatal(err)
@@ -60,42 +61,42 @@ func TestWalkLookUps(t *testing.T) {
 	for _, c := range []struct {
 		why     string
 		pattern string
-		change  func(*policy.Host)
+		change  func(*host.Host)
 		read    []string
 	}{
-		{"directories are counted", "/t/**/.env", func(h *policy.Host) {}, []string{"/t", "/t/b"}},
-		{"a wildcard could match any name", "/t/**/.en?", func(h *policy.Host) {}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
-		{"directories are not counted", "/t/**/.env", func(h *policy.Host) {
+		{"directories are counted", "/t/**/.env", func(h *host.Host) {}, []string{"/t", "/t/b"}},
+		{"a wildcard could match any name", "/t/**/.en?", func(h *host.Host) {}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
+		{"directories are not counted", "/t/**/.env", func(h *host.Host) {
 			h.CountsDirs = func(string) bool { return false }
 		}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
-		{"the number of links means nothing", "/t/**/.env", func(h *policy.Host) {
+		{"the number of links means nothing", "/t/**/.env", func(h *host.Host) {
 			plain := h.Lstat
-			h.Lstat = func(p string) (policy.Stat, error) {
+			h.Lstat = func(p string) (host.Stat, error) {
 				st, err := plain(p)
 				st.Nlink = 1
 				return st, err
 			}
 		}, []string{"/t", "/t/a", "/t/b", "/t/b/c", "/t/d", "/t/e"}},
-		{"a name can't be looked up", "/t/**/.env", func(h *policy.Host) {
+		{"a name can't be looked up", "/t/**/.env", func(h *host.Host) {
 			plain := h.Lstat
-			h.Lstat = func(p string) (policy.Stat, error) {
+			h.Lstat = func(p string) (host.Stat, error) {
 				if p == "/t/a/.env" {
-					return policy.Stat{}, syscall.EACCES
+					return host.Stat{}, syscall.EACCES
 				}
 				return plain(p)
 			}
 		}, []string{"/t", "/t/a", "/t/b"}},
 	} {
-		host := fakeHost(all...)
+		machine := fakeHost(all...)
 		var read []string
-		list := host.ReadDir
-		host.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
+		list := machine.ReadDir
+		machine.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 			read = append(read, p)
 			return list(p, n)
 		}
-		host.CountsDirs = func(string) bool { return true }
-		c.change(host)
-		d := newDenials(Request{Host: host, Deny: []policy.DenyPath{wild(c.pattern)}})
+		machine.CountsDirs = func(string) bool { return true }
+		c.change(machine)
+		d := newDenials(Request{Host: machine, Deny: []resolve.DenyPath{wild(c.pattern)}})
 		hits, err := d.find(alias{"/t", "/t"}, d.deny)
 		if err != nil {
 			t.Fatal(err)

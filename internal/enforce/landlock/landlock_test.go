@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -178,7 +179,7 @@ func TestMergeKeepsRights(t *testing.T) {
 // rightsAt returns what a set of directory rules allows on a path.
 func rightsAt(rules []PathRule, path string) (r uint64) {
 	for _, rule := range rules {
-		if policy.Within(path, rule.Path) {
+		if host.Within(path, rule.Path) {
 			r |= rule.Rights
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -39,7 +40,7 @@ const restrictLogNewExecOn = 1 << 1
 type PathRule struct {
 	Path   string
 	Rights uint64
-	ID     policy.FileID // the inode that the path must be when opened
+	ID     host.FileID // the inode that the path must be when opened
 	Dir    bool
 	Part   bool // no rule names it; it may be gone, since files and processes come and go
 	Origin policy.Origin
@@ -115,7 +116,7 @@ func MergeRules(rules []PathRule) []PathRule {
 			r.Rights |= rules[order[i]].Rights
 			r.Part = r.Part && rules[order[i]].Part
 		}
-		for len(open) > 0 && !policy.Within(r.Path, open[len(open)-1].Path) {
+		for len(open) > 0 && !host.Within(r.Path, open[len(open)-1].Path) {
 			open = open[:len(open)-1]
 		}
 		var have uint64

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -21,8 +23,8 @@ func (q *Request) home(mp *Plan) string {
 		return q.NoHome
 	}
 	home, why := PrivateHome(r, q.Host)
-	stays := func(t *policy.Path) bool {
-		inside := t.Path != home && policy.Within(t.Path, home)
+	stays := func(t *resolve.Path) bool {
+		inside := t.Path != home && host.Within(t.Path, home)
 		return inside && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
 	}
 	why = cmp.Or(why, q.taken(home, stays))
@@ -41,11 +43,11 @@ func (q *Request) home(mp *Plan) string {
 
 // PrivateHome returns the directory that a private home would replace, or why there can be
 // none.
-func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
+func PrivateHome(r *resolve.Resolved, h *host.Host) (home, why string) {
 	if r.Home == "" || r.TempDir == "" {
 		return "", "there is no home directory, or no temporary one that could take its place"
 	}
-	home, st, err := host.RealPath(r.Home)
+	home, st, err := h.RealPath(r.Home)
 	switch {
 	case err != nil:
 		return "", err.Error()
@@ -61,7 +63,7 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 func (q *Request) keep(d *PrivateDir) {
 	var all []Back
 	add := func(b Back) {
-		if b.Path != d.Path && policy.Within(b.Path, d.Path) {
+		if b.Path != d.Path && host.Within(b.Path, d.Path) {
 			all = append(all, b)
 		}
 	}
@@ -71,7 +73,7 @@ func (q *Request) keep(d *PrivateDir) {
 	for _, s := range q.Policy.Net.Unix {
 		add(Back{Path: s.Path, Mode: s.Mode, ID: s.ID})
 	}
-	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
+	for _, paths := range [][]resolve.Path{q.Policy.Paths, q.Policy.Net.Unix} {
 		for i := range paths {
 			for _, l := range paths[i].Links {
 				add(Back{Path: l, Mode: fs.ModeSymlink})
@@ -87,7 +89,7 @@ func (q *Request) keep(d *PrivateDir) {
 		}
 		switch {
 		case around != nil && b.Access == around.Access:
-		case b.ID != policy.FileID{}:
+		case b.ID != host.FileID{}:
 			d.Back = append(d.Back, b)
 		default:
 			b.To, _ = q.Host.Readlink(b.Path) // harmless: "" makes a directory, and the link's target stays away
@@ -99,7 +101,7 @@ func (q *Request) keep(d *PrivateDir) {
 // around returns the innermost of the mounts in Back that a path is in, or nil.
 func (d *PrivateDir) around(p string) *Back {
 	for i := range slices.Backward(d.Back) {
-		if policy.Within(p, d.Back[i].Path) {
+		if host.Within(p, d.Back[i].Path) {
 			return &d.Back[i]
 		}
 	}
@@ -110,7 +112,7 @@ func (d *PrivateDir) around(p string) *Back {
 // directory.
 func (mp *Plan) Leads(p string) bool {
 	return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
-		return slices.ContainsFunc(slices.Concat(d.Back, d.Made), func(b Back) bool { return policy.Within(b.Path, p) })
+		return slices.ContainsFunc(slices.Concat(d.Back, d.Made), func(b Back) bool { return host.Within(b.Path, p) })
 	})
 }
 
@@ -121,7 +123,7 @@ func (mp *Plan) PrivateIn(p string) string {
 		return ""
 	}
 	for _, d := range mp.Private {
-		if (d.Kind == tmpfs || d.From != "") && policy.Within(p, d.Path) && d.around(p) == nil {
+		if (d.Kind == tmpfs || d.From != "") && host.Within(p, d.Path) && d.around(p) == nil {
 			return d.Path
 		}
 	}
@@ -143,23 +145,23 @@ const (
 // SSHCopies returns copies of the files in SSHDir, for use in a user namespace. There the files
 // themselves seem to belong to nobody, and ssh(1) refuses included files that belong to neither
 // root nor its user. For the same reason the copies lack include lines.
-func SSHCopies(r *policy.Resolved, host *policy.Host) (out []copied) {
-	inPolicy := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return t.Access&policy.Read != 0 && policy.Within(SSHDir, t.Path)
+func SSHCopies(r *resolve.Resolved, h *host.Host) (out []copied) {
+	inPolicy := slices.ContainsFunc(r.Paths, func(t resolve.Path) bool {
+		return t.Access&policy.Read != 0 && host.Within(SSHDir, t.Path)
 	})
 	if !inPolicy {
 		return nil
 	}
-	entries, _ := host.Entries(SSHDir, -1) // harmless: SSH itself refuses files of unknown owners
+	entries, _ := h.Entries(SSHDir, -1) // harmless: SSH itself refuses files of unknown owners
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".conf") {
 			continue
 		}
-		real, _, err := host.RealPath(SSHDir + "/" + e.Name())
+		real, _, err := h.RealPath(SSHDir + "/" + e.Name())
 		if err != nil {
 			return nil
 		}
-		data, err := host.ReadFile(real)
+		data, err := h.ReadFile(real)
 		if err != nil || len(data) > maxSSHSize || len(out) == maxSSHFiles {
 			return nil
 		}

@@ -7,20 +7,20 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/procfs"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // aliases returns copies of mounts for places where the same files are mounted a second time.
 // Landlock rules are bound to inodes, so the command could reach the files by the other path.
 // unseen says that not all such places are known, and of which path.
-func aliases(host *policy.Host, table func() Table, ms []Mount) (out []Mount, unseen *Unseen) {
+func aliases(h *host.Host, table func() Table, ms []Mount) (out []Mount, unseen *Unseen) {
 	for _, m := range ms {
 		if m.Kind == Pin {
 			continue
 		}
 		p := m.Path
-		same, err := table().Same(host, p)
+		same, err := table().Same(h, p)
 		if err != nil && unseen == nil && m.Kind == Protect {
 			unseen = &Unseen{p, err}
 		}
@@ -44,8 +44,8 @@ type Table struct {
 }
 
 // ReadTable returns the table of this process.
-func ReadTable(host *policy.Host) Table {
-	data, err := host.ReadFile("/proc/self/mountinfo")
+func ReadTable(h *host.Host) Table {
+	data, err := h.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return Table{Unread: fmt.Errorf("other mounts of the same files are not known: %w", err)}
 	}
@@ -57,7 +57,7 @@ func ReadTable(host *policy.Host) Table {
 func (t Table) of(p string) int {
 	best := -1
 	for i, m := range t.Mounts {
-		if policy.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t.Mounts[best].Point)) {
+		if host.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t.Mounts[best].Point)) {
 			best = i
 		}
 	}
@@ -74,7 +74,7 @@ func (t Table) Aliases(p string) []string {
 	inFS := path.Join(mount.Root, strings.TrimPrefix(p, mount.Point))
 	var out []string
 	for i, m := range t.Mounts {
-		if i == on || m.Dev != mount.Dev || !policy.Within(inFS, m.Root) {
+		if i == on || m.Dev != mount.Dev || !host.Within(inFS, m.Root) {
 			continue
 		}
 		q := path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
@@ -87,20 +87,20 @@ func (t Table) Aliases(p string) []string {
 
 // Same returns the Aliases that lead to the same file; another mount may cover some of them. The
 // error says that there may be more.
-func (t Table) Same(host *policy.Host, p string) (out []string, unseen error) {
+func (t Table) Same(h *host.Host, p string) (out []string, unseen error) {
 	unseen = t.Unread
 	for _, q := range t.Aliases(p) {
-		here := host.Look(p)
-		there := host.Look(q)
-		if here.Presence == policy.Absent || there.Presence == policy.Absent {
+		here := h.Look(p)
+		there := h.Look(q)
+		if here.Presence == host.Absent || there.Presence == host.Absent {
 			continue
 		}
-		if here.Presence == policy.Unknown {
+		if here.Presence == host.Unknown {
 			unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(here.Err))
 			continue
 		}
-		if there.Presence == policy.Unknown {
-			if host.MayReach(q) {
+		if there.Presence == host.Unknown {
+			if h.MayReach(q) {
 				unseen = fmt.Errorf("%s may be the same: %w", q, files.Plain(there.Err))
 			}
 			continue

@@ -8,6 +8,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/deny"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -49,7 +51,7 @@ type Mount struct {
 	Path   string
 	Kind   Kind
 	Dir    bool
-	ID     policy.FileID // the inode that it must be when mounted; zero for any
+	ID     host.FileID   // the inode that it must be when mounted; zero for any
 	Origin policy.Origin // the rule that asked; zero for the protected set
 }
 
@@ -87,8 +89,8 @@ const (
 
 // Request says what a namespace is wanted for.
 type Request struct {
-	Policy  *policy.Resolved
-	Host    *policy.Host
+	Policy  *resolve.Resolved
+	Host    *host.Host
 	UserNS  bool   // a user namespace is needed for it
 	None    string // why there can be no namespace, or ""
 	NoIPC   string // why there can be no IPC namespace, or ""
@@ -157,7 +159,7 @@ func NoNamespace(why string) string { return "no mount namespace: " + why }
 // hidden returns the masks for Hide.
 func (q *Request) hidden() (out []Mount) {
 	for _, dir := range q.Hide {
-		reachable := slices.ContainsFunc(q.Policy.Paths, func(t policy.Path) bool { return policy.Within(dir, t.Path) })
+		reachable := slices.ContainsFunc(q.Policy.Paths, func(t resolve.Path) bool { return host.Within(dir, t.Path) })
 		if at := q.Host.Look(dir); at.IsDir() && reachable {
 			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: at.Stat.ID})
 		}
@@ -216,7 +218,7 @@ func (mp *Plan) String() string {
 // WritableTrees returns the outermost paths that the policy makes writable, or nil if / is one
 // of them. It leaves out devices, sockets and pipes, which can be written on a read-only mount,
 // too.
-func WritableTrees(paths []policy.Path) []string {
+func WritableTrees(paths []resolve.Path) []string {
 	out := []string{}
 	for _, t := range paths {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() && !t.Mode.IsRegular() {
@@ -230,7 +232,7 @@ func WritableTrees(paths []policy.Path) []string {
 	slices.SortFunc(out, landlock.ComparePaths)
 	outer := ""
 	return slices.DeleteFunc(out, func(p string) bool {
-		if outer == "" || !policy.Within(p, outer) {
+		if outer == "" || !host.Within(p, outer) {
 			outer = p
 		}
 		return p != outer
@@ -253,7 +255,7 @@ func joinMounts(ms []Mount) []Mount {
 		switch {
 		case len(out) > 0 && out[len(out)-1].Path == m.Path:
 			continue
-		case hidden != "" && policy.Within(m.Path, hidden):
+		case hidden != "" && host.Within(m.Path, hidden):
 			continue
 		}
 		out = append(out, m)

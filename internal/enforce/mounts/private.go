@@ -9,6 +9,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/deny"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -36,7 +38,7 @@ type Back struct {
 	Path   string
 	Mode   fs.FileMode   // its type
 	To     string        // a link's target
-	ID     policy.FileID // the inode that it must be when mounted
+	ID     host.FileID   // the inode that it must be when mounted
 	Access policy.Access // the mount takes back the directory's other rights, except reading
 }
 
@@ -73,7 +75,7 @@ func (q *Request) private(mp *Plan) (shares string) {
 		return ""
 	}
 	mp.IPC = q.NoIPC == ""
-	if policy.Within(q.Policy.TempDir, ShmDir) {
+	if host.Within(q.Policy.TempDir, ShmDir) {
 		return cmp.Or(q.NoIPC, "the temporary directory is in "+ShmDir)
 	}
 	q.ofBaseline(mp, PrivateDir{Path: ShmDir, Kind: tmpfs, Size: 50})
@@ -90,8 +92,8 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 		return
 	}
 	at := q.Policy.Paths[i].Path
-	harmless := func(t *policy.Path) bool {
-		within := policy.Within(t.Path, at)
+	harmless := func(t *resolve.Path) bool {
+		within := host.Within(t.Path, at)
 		return within && ofBaseline(t) || !within && t.Access&policy.Write == 0
 	}
 	var access policy.Access
@@ -100,23 +102,23 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 			access |= t.Access
 		}
 	}
-	if access == 0 || policy.Within(q.Policy.Dir, at) || q.taken(at, harmless) != "" {
+	if access == 0 || host.Within(q.Policy.Dir, at) || q.taken(at, harmless) != "" {
 		return
 	}
 	d.Path = at
 	d.Rights = landlock.Rights(access, at, fs.ModeDir, q.Handled)
 	mp.Private = append(mp.Private, d)
-	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return policy.Within(o.Path, at) })
+	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return host.Within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
 
 // taken returns a rule for a directory, for something in it or for something around it that keeps
 // the directory from being private, or "". It leaves out the rules that harmless says do not.
-func (q *Request) taken(dir string, harmless func(*policy.Path) bool) string {
-	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
+func (q *Request) taken(dir string, harmless func(*resolve.Path) bool) string {
+	for _, paths := range [][]resolve.Path{q.Policy.Paths, q.Policy.Net.Unix} {
 		for i := range paths {
 			t := &paths[i]
-			if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !harmless(t) {
+			if (host.Within(t.Path, dir) || host.Within(dir, t.Path)) && !harmless(t) {
 				return fmt.Sprintf("%s is allowed (%s)", t.Path, t.Rule.Origin)
 			}
 		}
@@ -125,16 +127,16 @@ func (q *Request) taken(dir string, harmless func(*policy.Path) bool) string {
 }
 
 // baselineDir returns the index of the baseline's rule for a directory, or -1.
-func baselineDir(r *policy.Resolved, dir string) int {
-	return slices.IndexFunc(r.Paths, func(t policy.Path) bool {
+func baselineDir(r *resolve.Resolved, dir string) int {
+	return slices.IndexFunc(r.Paths, func(t resolve.Path) bool {
 		return t.Rule.Path == dir && ofBaseline(&t) && t.Mode.IsDir()
 	})
 }
 
-func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
+func ofBaseline(t *resolve.Path) bool { return t.Rule.Origin.Source == "baseline" }
 
 // OpensTerminals reports whether the baseline allows /dev/pts.
-func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
+func OpensTerminals(r *resolve.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
 
 // pids plans private process ids. If the policy asks for them but that is impossible, it
 // returns why. The namespace needs its own /proc, or /proc would show other processes. One rule
@@ -146,9 +148,9 @@ func (q *Request) pids(mp *Plan) string {
 	var access policy.Access
 	for _, t := range q.Trees {
 		switch {
-		case t.Path == procDir && !t.ListOnly, policy.Within(procDir, t.Path):
+		case t.Path == procDir && !t.ListOnly, host.Within(procDir, t.Path):
 			access |= t.Access & policy.Read
-		case policy.Within(t.Path, procDir):
+		case host.Within(t.Path, procDir):
 			return fmt.Sprintf("the policy treats parts of %s differently, such as %s", procDir, t.Path)
 		}
 	}
@@ -191,16 +193,16 @@ func (q *Request) sharedTmp(mp *Plan, dir string) string {
 		return "no mount namespace"
 	}
 	r := q.Policy
-	if slices.ContainsFunc(r.Deny, func(d policy.DenyPath) bool { return d.Covers(dir) }) {
+	if slices.ContainsFunc(r.Deny, func(d resolve.DenyPath) bool { return d.Covers(dir) }) {
 		return "it is denied"
 	}
 	if slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
-		return policy.Within(d.Path, dir) || policy.Within(dir, d.Path)
+		return host.Within(d.Path, dir) || host.Within(dir, d.Path)
 	}) {
 		return "it overlaps another private directory"
 	}
-	if policy.Within(r.Dir, dir) {
+	if host.Within(r.Dir, dir) {
 		return "the working directory is there"
 	}
-	return q.taken(dir, func(t *policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 })
+	return q.taken(dir, func(t *resolve.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 })
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // This file makes the namespace. Steps writes the whole list of system calls as data before the
@@ -222,8 +222,8 @@ func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) r
 // If directories were exchanged since, the cover would be on another file, and the intended one
 // would be open under another name. Once mounted, a cover stays with its file even if that is
 // moved.
-func (l *stepList) check(fd result, id policy.FileID, path string) {
-	if id == (policy.FileID{}) || policy.Within(path, "/proc") { // procfs changes the inode numbers of some files
+func (l *stepList) check(fd result, id host.FileID, path string) {
+	if id == (host.FileID{}) || host.Within(path, "/proc") { // procfs changes the inode numbers of some files
 		return
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})

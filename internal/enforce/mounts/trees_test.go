@@ -7,23 +7,25 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/procfs"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 func TestWritableTrees(t *testing.T) {
-	rule := func(p string, mode fs.FileMode, a policy.Access) policy.Path {
-		return policy.Path{Path: p, Mode: mode, Access: a}
+	rule := func(p string, mode fs.FileMode, a policy.Access) resolve.Path {
+		return resolve.Path{Path: p, Mode: mode, Access: a}
 	}
 	rw := policy.Read | policy.Write
-	got := WritableTrees([]policy.Path{
+	got := WritableTrees([]resolve.Path{
 		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
 		rule("/usr", fs.ModeDir, policy.Read), rule("/dev/null", fs.ModeDevice|fs.ModeCharDevice, rw), rule("/s", fs.ModeSocket, rw), rule("/f", 0, rw),
 	})
 	if want := []string{"/f", "/w", "/w-x"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := WritableTrees([]policy.Path{rule("/", fs.ModeDir, rw)}); got != nil {
+	if got := WritableTrees([]resolve.Path{rule("/", fs.ModeDir, rw)}); got != nil {
 		t.Errorf("/: got %q", got)
 	}
 	if got := WritableTrees(nil); got == nil {
@@ -63,11 +65,11 @@ func TestSame(t *testing.T) {
 	table := Table{Mounts: procfs.Mounts("1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /home/u/w /mnt/shut/w rw - ext4 /dev/a rw\n")}
 	var hidden error
 	owner := uint32(0)
-	host := &policy.Host{UID: 1000, Lstat: func(p string) (policy.Stat, error) {
+	h := &host.Host{UID: 1000, Lstat: func(p string) (host.Stat, error) {
 		if hidden != nil && strings.HasPrefix(p, "/mnt/shut/") {
-			return policy.Stat{}, hidden
+			return host.Stat{}, hidden
 		}
-		return policy.Stat{Mode: fs.ModeDir, UID: owner, ID: policy.FileID{Dev: 1, Ino: 7}}, nil
+		return host.Stat{Mode: fs.ModeDir, UID: owner, ID: host.FileID{Dev: 1, Ino: 7}}, nil
 	}}
 	for _, c := range []struct {
 		hidden error
@@ -83,12 +85,12 @@ func TestSame(t *testing.T) {
 		{syscall.ELOOP, 1000, 0, true},
 	} {
 		hidden, owner = c.hidden, c.owner
-		same, unseen := table.Same(host, "/home/u/w/.env")
+		same, unseen := table.Same(h, "/home/u/w/.env")
 		if len(same) != c.same || (unseen != nil) != c.unseen {
 			t.Errorf("%v, of %d: %q, %v", c.hidden, c.owner, same, unseen)
 		}
 	}
-	if _, unseen := (Table{Unread: syscall.EIO}).Same(host, "/home/u/w/.env"); unseen == nil {
+	if _, unseen := (Table{Unread: syscall.EIO}).Same(h, "/home/u/w/.env"); unseen == nil {
 		t.Error("the names are not known")
 	}
 }

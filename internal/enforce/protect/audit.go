@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/deny"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // Watched is a path that is compared before and after the command.
@@ -36,8 +37,8 @@ const (
 )
 
 // kindOf returns the kind of a path: it exists, or may be made.
-func kindOf(at policy.Found) Kind {
-	if at.Presence == policy.Absent {
+func kindOf(at host.Found) Kind {
+	if at.Presence == host.Absent {
 		return Missing
 	}
 	return Any
@@ -65,15 +66,15 @@ type Audit struct {
 	projects []project
 
 	// The caller knows these.
-	Trees   []string          // writable trees
-	Later   []policy.DenyPath // denials of what does not exist yet
-	Mounted bool              // there is a mount namespace
+	Trees   []string           // writable trees
+	Later   []resolve.DenyPath // denials of what does not exist yet
+	Mounted bool               // there is a mount namespace
 }
 
 // Snapshot is the state of the protected set at one time.
 type Snapshot struct {
-	plain  *policy.Host
-	host   *policy.Host // the same, charged to left
+	plain  *host.Host
+	host   *host.Host // the same, charged to left
 	audit  *Audit
 	before []state         // of Audit.Watch
 	named  map[string]bool // what existed already and matched Audit.Later; true for closed directories
@@ -82,18 +83,18 @@ type Snapshot struct {
 }
 
 // Snapshot records the state now. What the plan found in trees is not searched for again.
-func (a *Audit) Snapshot(host *policy.Host, found deny.Searched) *Snapshot {
+func (a *Audit) Snapshot(h *host.Host, found deny.Searched) *Snapshot {
 	s := &Snapshot{
-		plain:  host,
+		plain:  h,
 		audit:  a,
 		before: make([]state, len(a.Watch)),
 		left:   maxIndexes,
 		links:  make(map[string]bool),
 	}
-	s.host = charged(host, &s.left)
+	s.host = charged(h, &s.left)
 	for i, w := range a.Watch {
 		if w.Kind == Missing {
-			s.before[i] = state{presence: policy.Absent}
+			s.before[i] = state{presence: host.Absent}
 		} else {
 			s.before[i] = s.state(w)
 		}
@@ -101,7 +102,7 @@ func (a *Audit) Snapshot(host *policy.Host, found deny.Searched) *Snapshot {
 			s.noteLinks(w.Path, w.tree)
 		}
 	}
-	s.named = deny.Existing(host, a.Trees, a.Later, found)
+	s.named = deny.Existing(h, a.Trees, a.Later, found)
 	return s
 }
 
@@ -119,9 +120,9 @@ func (s *Snapshot) Changes() []Change {
 	for _, dir := range s.audit.Near {
 		for _, p := range []string{dir + dotGit, dir + projectFile} {
 			switch s.host.Look(p).Presence {
-			case policy.Unknown:
+			case host.Unknown:
 				out = append(out, s.closed(p))
-			case policy.Present:
+			case host.Present:
 				out = append(out, s.made(p)...)
 			}
 		}
@@ -138,7 +139,7 @@ func (s *Snapshot) Changes() []Change {
 
 // changed returns what to report of a watched path.
 func (s *Snapshot) changed(w Watched, was, now state) []Change {
-	if now.presence == policy.Absent {
+	if now.presence == host.Absent {
 		return nil
 	}
 	if now.unlisted { // also if it was before: what is in it may have changed
@@ -147,13 +148,13 @@ func (s *Snapshot) changed(w Watched, was, now state) []Change {
 	if now == was {
 		return nil
 	}
-	if now.presence == policy.Unknown {
+	if now.presence == host.Unknown {
 		return []Change{s.closed(w.Path)}
 	}
 	if w.Kind == Index {
 		return s.newGitlinks(w.Path, w.tree)
 	}
-	if was.presence == policy.Absent {
+	if was.presence == host.Absent {
 		return s.made(w.Path)
 	}
 	return []Change{{Path: w.Path}}
@@ -169,10 +170,10 @@ func (s *Snapshot) made(p string) []Change {
 
 // newIn returns the new files of a project, and what can't be looked at any more.
 func (s *Snapshot) newIn(p project) (out []Change) {
-	has, closed := present(s.host, policy.ListAll(s.host, p.dir))
+	has, closed := present(s.host, host.ListAll(s.host, p.dir))
 	for _, name := range has {
 		if !slices.Contains(p.had, name) {
-			unseen := slices.ContainsFunc(p.closed, func(c string) bool { return policy.Within(name, c) })
+			unseen := slices.ContainsFunc(p.closed, func(c string) bool { return host.Within(name, c) })
 			out = append(out, Change{Path: name, New: !unseen})
 		}
 	}
@@ -187,7 +188,7 @@ func (s *Snapshot) newIn(p project) (out []Change) {
 // closed returns the change that a path can't be looked at. It names the innermost directory on
 // the way that can be.
 func (s *Snapshot) closed(p string) Change {
-	for p != "/" && s.host.Look(p).Presence != policy.Present {
+	for p != "/" && s.host.Look(p).Presence != host.Present {
 		p = path.Dir(p)
 	}
 	return Change{Path: p, Closed: true}
@@ -196,8 +197,8 @@ func (s *Snapshot) closed(p string) Change {
 // state is what a snapshot has of a path. The zero value is for one that can't be looked at. It
 // has the status change time, which the command can't set back.
 type state struct {
-	presence policy.Presence
-	id       policy.FileID
+	presence host.Presence
+	id       host.FileID
 	changed  [2]int64 // status change time, in seconds and nanoseconds
 	size     int64
 	entries  string // of a writable directory
@@ -235,7 +236,7 @@ func (s *Snapshot) state(w Watched) state {
 // closed it to the command as well.
 func (s *Snapshot) another(dir string, err error) bool {
 	at := s.host.Look(dir)
-	return errors.Is(err, fs.ErrPermission) && at.Presence == policy.Present && !s.host.MayOpen(dir, at.Stat)
+	return errors.Is(err, fs.ErrPermission) && at.Presence == host.Present && !s.host.MayOpen(dir, at.Stat)
 }
 
 // lstat is replaced by tests.
@@ -245,7 +246,7 @@ var lstat = unix.Lstat
 func (s *Snapshot) content(p string, now state, isDir bool) state {
 	out := state{presence: now.presence}
 	switch {
-	case now.presence != policy.Present:
+	case now.presence != host.Present:
 	case !isDir:
 		out.entries, _ = s.digest(p)
 	default:
@@ -288,11 +289,11 @@ func stateOf(p string) (s state, isDir bool) {
 	var st unix.Stat_t
 	err := lstat(p, &st)
 	if err != nil {
-		return state{presence: policy.Seen(policy.Stat{}, err).Presence}, false
+		return state{presence: host.Seen(host.Stat{}, err).Presence}, false
 	}
 	return state{
-		presence: policy.Present,
-		id:       policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
+		presence: host.Present,
+		id:       host.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
 		changed:  [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
 		size:     st.Size,
 	}, st.Mode&unix.S_IFMT == unix.S_IFDIR

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // Git runs programs from its configuration and its hooks whenever a prompt, an editor or the
@@ -25,11 +26,11 @@ func (c *protector) repository(tree string) string {
 		top = within
 	}
 	at := c.host.Look(dot)
-	if at.Presence == policy.Unknown {
+	if at.Presence == host.Unknown {
 		c.unknown(dot, at.Err)
 		return ""
 	}
-	if at.Presence == policy.Absent {
+	if at.Presence == host.Absent {
 		c.watch(Watched{Path: dot, Kind: Missing})
 		return ""
 	}
@@ -98,7 +99,7 @@ func (c *protector) away(dir, tree, top string) {
 
 // elsewhere returns the directory to which a .git leads that is a file, as in a linked worktree or
 // a submodule, or a link; "" if there is none. It protects .git itself if top is set.
-func (c *protector) elsewhere(dot string, at policy.Found, top string) string {
+func (c *protector) elsewhere(dot string, at host.Found, top string) string {
 	if at.IsLink() {
 		to := c.host.Way(dot)
 		c.watchLinks(to.Links)
@@ -132,9 +133,9 @@ func (c *protector) named(file, prefix string) (string, error) {
 // unsure protects what a file of a repository names if it is not known what that is.
 func (c *protector) unsure(file, dir string, err error) {
 	switch {
-	case policy.Unsure(err) && dir != "":
+	case host.Unsure(err) && dir != "":
 		c.unknown(dir, err)
-	case policy.Unsure(err):
+	case host.Unsure(err):
 		c.unread(file, err)
 	}
 }
@@ -171,7 +172,7 @@ func (c *protector) gitlinks(tree string, links []string, left *int) {
 		if !below(sub, tree) {
 			continue
 		}
-		if to := c.host.Way(sub); to.Presence == policy.Present && to.Path != sub { // git does not follow links
+		if to := c.host.Way(sub); to.Presence == host.Present && to.Path != sub { // git does not follow links
 			c.watch(Watched{Path: path.Join(sub, ".git")})
 			continue
 		}
@@ -290,11 +291,11 @@ func (c *protector) byGit(dir string, names ...string) {
 // isBare reports whether a directory may be a bare repository. It does not look for refs, which
 // a command may have moved away. The parts may be links (git-new-workdir).
 func (c *protector) isBare(dir string) bool {
-	if head := c.host.Look(path.Join(dir, "HEAD")); head.Presence == policy.Absent || head.IsDir() {
+	if head := c.host.Look(path.Join(dir, "HEAD")); head.Presence == host.Absent || head.IsDir() {
 		return false
 	}
 	objects := c.host.Way(path.Join(dir, "objects"))
-	return objects.Presence == policy.Unknown || objects.IsDir()
+	return objects.Presence == host.Unknown || objects.IsDir()
 }
 
 // modules protects the git directories of submodules. A submodule's name may have slashes, so a
@@ -303,10 +304,10 @@ func (c *protector) isBare(dir string) bool {
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
 		config := c.host.Look(path.Join(sub, "config"))
-		if config.Presence == policy.Unknown {
+		if config.Presence == host.Unknown {
 			c.unknown(sub, config.Err)
 		}
-		if (config.Presence == policy.Absent || config.IsDir()) && c.host.IsGitDir(sub) == policy.Absent {
+		if (config.Presence == host.Absent || config.IsDir()) && c.host.IsGitDir(sub) == host.Absent {
 			c.modules(sub, top, left)
 		} else {
 			c.gitFiles(sub, top, left)
@@ -320,16 +321,16 @@ func (c *protector) modules(dir, top string, left *int) {
 
 // nestedEntries keeps the search cheap in a tree of any size: it limits the directory entries, for
 // each tree.
-const nestedEntries = policy.MaxListed
+const nestedEntries = host.MaxListed
 
 // The names that are looked for in a directory near the top.
-const dotGit, projectFile = "/.git", "/" + policy.ProjectFile
+const dotGit, projectFile = "/.git", "/" + resolve.ProjectFile
 
 // near looks for repositories and project policies near the top of a writable tree, two levels
 // deep, the upper level first. It returns the directories that may have one.
-func (c *protector) near(top *policy.Listing) (some []string) {
+func (c *protector) near(top *host.Listing) (some []string) {
 	left := nestedEntries
-	look := func(in *policy.Listing) (out []string) {
+	look := func(in *host.Listing) (out []string) {
 		for _, sub := range subdirs(in, &left) {
 			if name := path.Base(sub); name == ".git" || name == "node_modules" {
 				continue
@@ -352,12 +353,12 @@ func (c *protector) near(top *policy.Listing) (some []string) {
 }
 
 // lacks reports whether it is certain that a path does not exist.
-func (c *protector) lacks(p string) bool { return c.host.Look(p).Presence == policy.Absent }
+func (c *protector) lacks(p string) bool { return c.host.Look(p).Presence == host.Absent }
 
 // list lists a directory that may have others that matter. If that is impossible, it protects
 // the directory.
-func (c *protector) list(dir string) *policy.Listing {
-	in := policy.List(c.host, dir)
+func (c *protector) list(dir string) *host.Listing {
+	in := host.List(c.host, dir)
 	if in.Unread != nil {
 		c.unknown(dir, in.Unread)
 	}
@@ -384,7 +385,7 @@ func (c *protector) more(left *int, dir string) bool {
 // subdirs lists the directories in one that has those of submodules or linked worktrees, and what
 // links there lead to. If it can't be listed, it is protected.
 func (c *protector) subdirs(dir string, left *int) (out []string) {
-	in := policy.ListAll(c.host, dir)
+	in := host.ListAll(c.host, dir)
 	if in.Unread != nil {
 		c.unknown(dir, in.Unread)
 	}
@@ -409,7 +410,7 @@ func (c *protector) linkedDir(link string) []string {
 	to := c.host.Way(link)
 	c.watchLinks(to.Links)
 	switch {
-	case to.Presence == policy.Unknown:
+	case to.Presence == host.Unknown:
 		c.unknown(link, to.Err)
 	case to.IsDir() && c.writable(to.Path):
 		return []string{to.Path}
@@ -419,7 +420,7 @@ func (c *protector) linkedDir(link string) []string {
 
 // subdirs lists directories. It decreases left for each entry, and stops when left becomes
 // negative.
-func subdirs(in *policy.Listing, left *int) []string {
+func subdirs(in *host.Listing, left *int) []string {
 	var out []string
 	for _, e := range in.Entries {
 		*left--

@@ -12,7 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/gitconfig"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // Git runs nothing from a repository in a new directory until somebody works there, with one
@@ -46,12 +46,12 @@ func (s *Snapshot) newGitlink(sub string) []Change {
 	known := s.links[sub]
 	dir := to.Path
 	err := to.Err
-	if to.Presence == policy.Present && !to.IsDir() {
+	if to.Presence == host.Present && !to.IsDir() {
 		dir, _, err = s.host.GitDir(dot, "gitdir: ")
 		known = true
 	}
 	switch {
-	case policy.Unsure(err):
+	case host.Unsure(err):
 		return []Change{s.closed(dot)}
 	case err != nil, known && slices.Contains(s.audit.Repos, dir):
 		return nil
@@ -61,22 +61,22 @@ func (s *Snapshot) newGitlink(sub string) []Change {
 
 // charged returns a host whose Lstat subtracts the path's length from left. The kernel's time
 // grows with the length, and a few bytes of an index can name many long paths.
-func charged(host *policy.Host, left *int) *policy.Host {
-	c := *host
-	c.Lstat = func(p string) (policy.Stat, error) {
+func charged(h *host.Host, left *int) *host.Host {
+	c := *h
+	c.Lstat = func(p string) (host.Stat, error) {
 		*left -= len(p)
-		return host.Lstat(p)
+		return h.Lstat(p)
 	}
 	return &c
 }
 
 // below reports whether a gitlink is inside the working tree. Git makes none for the tree
 // itself; one can result from reading an index with the wrong hash length.
-func below(sub, tree string) bool { return sub != tree && policy.Within(sub, tree) }
+func below(sub, tree string) bool { return sub != tree && host.Within(sub, tree) }
 
 // noteLinks records the gitlinks of a working tree, if a repository in it is protected.
 func (s *Snapshot) noteLinks(index, tree string) {
-	inner := func(dir string) bool { return policy.Within(dir, tree) && path.Dir(dir) != tree }
+	inner := func(dir string) bool { return host.Within(dir, tree) && path.Dir(dir) != tree }
 	if !slices.ContainsFunc(s.audit.Repos, inner) {
 		return
 	}
@@ -105,7 +105,7 @@ func readIndex(name string, left *int) ([]byte, error) {
 	if err != nil && !errors.As(err, &errno) {
 		*left = 0
 	}
-	if policy.Missing(err) {
+	if host.Missing(err) {
 		err = nil
 	}
 	return b, err
@@ -263,11 +263,11 @@ func offset(b []byte) (value, n int) {
 // What can't be looked at counts as strange.
 func (s *Snapshot) strange(dir, tree string) (out []Change) {
 	is := func(p string) { out = append(out, Change{Path: p, New: true}) }
-	may := func(at policy.Found, p string) bool {
-		if at.Presence == policy.Unknown {
+	may := func(at host.Found, p string) bool {
+		if at.Presence == host.Unknown {
 			out = append(out, s.closed(p))
 		}
-		return at.Presence == policy.Present
+		return at.Presence == host.Present
 	}
 	for _, name := range []string{
 		"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "rebase-apply", "sequencer",
@@ -305,9 +305,9 @@ func (s *Snapshot) strange(dir, tree string) (out []Change) {
 	config := path.Join(dir, "config")
 	has := s.host.Look(config).Presence
 	switch {
-	case has == policy.Absent && len(out) == 0:
+	case has == host.Absent && len(out) == 0:
 		is(dir)
-	case has != policy.Absent && !plainFile(s.host, config):
+	case has != host.Absent && !plainFile(s.host, config):
 		is(config)
 	}
 	return out
@@ -317,10 +317,10 @@ func (s *Snapshot) strange(dir, tree string) (out []Change) {
 const maxNamedEntries = 100
 
 // entries returns the paths of a directory's entries, at most maxNamedEntries.
-func (s *Snapshot) entries(dir string, may func(at policy.Found, p string) bool) (out []string) {
-	in := policy.ListAll(s.host, dir)
+func (s *Snapshot) entries(dir string, may func(at host.Found, p string) bool) (out []string) {
+	in := host.ListAll(s.host, dir)
 	if in.Unread != nil {
-		may(policy.Found{Err: in.Unread}, dir)
+		may(host.Found{Err: in.Unread}, dir)
 	}
 	for _, e := range in.All[:min(len(in.All), maxNamedEntries)] {
 		out = append(out, path.Join(dir, e.Name()))
@@ -332,11 +332,11 @@ func (s *Snapshot) entries(dir string, may func(at policy.Found, p string) bool)
 }
 
 // plainFile reports whether a git configuration can be read and is a plain one.
-func plainFile(host *policy.Host, config string) bool {
-	if !host.Look(config).IsRegular() {
+func plainFile(h *host.Host, config string) bool {
+	if !h.Look(config).IsRegular() {
 		return false
 	}
-	text, err := host.ReadFile(config)
+	text, err := h.ReadFile(config)
 	return err == nil && plainConfig(string(text))
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // index returns an index of version 2 as git writes it. Names that end in "/" are gitlinks.
@@ -78,7 +78,7 @@ func TestIndexAgain(t *testing.T) {
 			t.Errorf("%d gitlinks, %t, want %d", len(links), ok, want)
 		}
 	}
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestIndexAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for left, want := range map[int]int{1 << 20: 1, maxIndexes: 0} {
-		s := (&Audit{}).Snapshot(&host, nil)
+		s := (&Audit{}).Snapshot(&h, nil)
 		s.left = left
 		if told := s.newGitlinks(tree+"/index", tree); len(told) != want {
 			t.Errorf("with %d bytes left it reported %v", left, told)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // includes protects files in writable trees that a git configuration includes (git-config(1),
@@ -54,7 +54,7 @@ func (c *protector) parsed(config string) *parsed {
 		c.configs = make(map[string]*parsed)
 	}
 	c.configs[config] = p
-	if to.Presence == policy.Unknown {
+	if to.Presence == host.Unknown {
 		p.err = to.Err
 	}
 	if !to.IsRegular() {
@@ -62,7 +62,7 @@ func (c *protector) parsed(config string) *parsed {
 	}
 	text, err := c.host.ReadFile(to.Path)
 	switch {
-	case policy.Missing(err):
+	case host.Missing(err):
 	case err != nil:
 		p.err = err
 	default:
@@ -97,12 +97,12 @@ func (c *protector) include(config, name string) {
 		c.add(name, c.within(name))
 	}
 	to := c.host.Way(name)
-	if to.Presence == policy.Unknown {
+	if to.Presence == host.Unknown {
 		c.watchLinks(to.Links)
 		c.unknown(to.Path, to.Err)
 		return
 	}
-	if to.Presence == policy.Present {
+	if to.Presence == host.Present {
 		c.includes(name)
 		c.includes(to.Path) // other programs than git may resolve the path first
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -43,7 +45,7 @@ func TestPlainConfig(t *testing.T) {
 // run or follow.
 func TestPlain(t *testing.T) {
 	git := testkit.NeedProgram(t, "git")
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +69,12 @@ func TestPlain(t *testing.T) {
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", c.name, err, out)
 		}
-		s := &Snapshot{host: &host, audit: &Audit{}, left: 1 << 20}
+		s := &Snapshot{host: &h, audit: &Audit{}, left: 1 << 20}
 		if got := s.strange(dir, filepath.Dir(dir)); (len(got) == 0) != (c.name == "") {
 			t.Errorf("%s: told %v", c.name, got)
 		}
 	}
-	s := &Snapshot{host: &host, audit: &Audit{}, left: 1 << 20}
+	s := &Snapshot{host: &h, audit: &Audit{}, left: 1 << 20}
 	if len(s.strange(t.TempDir()+"/none", "/")) == 0 {
 		t.Error("no repository is plain")
 	}
@@ -82,7 +84,7 @@ func TestPlain(t *testing.T) {
 // harmless: the index is reported, and no repository is plain. The control: neither happens
 // below the limit.
 func TestIndexBound(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestIndexBound(t *testing.T) {
 	}
 	index := filepath.Join(dir, "index")
 	for left, want := range map[int]bool{8: false, 5: false, 100: true} {
-		s := &Snapshot{host: &host, audit: &Audit{}, left: left}
+		s := &Snapshot{host: &h, audit: &Audit{}, left: left}
 		if told := s.newGitlinks(index, tree); (len(told) == 0) != want {
 			t.Errorf("with %d bytes left it reported %v", left, told)
 		}
@@ -123,7 +125,7 @@ func TestIndexBoundTrees(t *testing.T) {
 }
 
 func testIndexBoundTrees(t *testing.T, more int) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +142,11 @@ func testIndexBoundTrees(t *testing.T, more int) {
 		t.Fatal(err)
 	}
 	flag := policy.Rule{Origin: policy.Origin{Source: "--rw"}}
-	tree := func(dir string) policy.Path {
-		return policy.Path{Path: dir, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: flag}
+	tree := func(dir string) resolve.Path {
+		return resolve.Path{Path: dir, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: flag}
 	}
-	r := &policy.Resolved{Paths: []policy.Path{tree(first), tree(second)}}
-	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
+	r := &resolve.Resolved{Paths: []resolve.Path{tree(first), tree(second)}}
+	set := Find(r, &h, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
 	if !slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Path == link+"/.git/config" }) {
 		t.Errorf("with %d bytes more protected are %v", more, set.Mounts)
 	}
@@ -154,7 +156,7 @@ func testIndexBoundTrees(t *testing.T, more int) {
 // then has a gitlink without a name. That is no reason to report the repository, and its
 // submodules are looked for once.
 func TestOwnGitlink(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,12 +173,12 @@ func TestOwnGitlink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &Snapshot{host: &host, audit: &Audit{}, left: maxIndexes}
+	s := &Snapshot{host: &h, audit: &Audit{}, left: maxIndexes}
 	want := []Change{{Path: tree + "/vendor/lib1/.git/commondir", New: true}}
 	if told := s.newGitlinks(tree+"/.git/index", tree); !slices.Equal(told, want) {
 		t.Errorf("reported %v, want %v", told, want)
 	}
-	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
+	c := &protector{host: &h, seen: make(map[string]bool), bytes: maxIndexes}
 	left = nestedModules
 	c.gitlinks(tree, c.links(tree+"/.git"), &left)
 	if left != nestedModules-2 {
@@ -187,7 +189,7 @@ func TestOwnGitlink(t *testing.T) {
 // TestNear: a repository or a policy made in a directory near the top is reported, even if the
 // other existed before. A plain repository is not.
 func TestNear(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +217,10 @@ func TestNear(t *testing.T) {
 	}
 	want = append(want, Change{Path: dir + "/below/.zsbx.toml", New: true})
 	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
-	set := Find(r, &host, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
+	r := &resolve.Resolved{OS: "linux", Paths: []resolve.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
+	set := Find(r, &h, Request{Users: true, Table: func() mounts.Table { return mounts.Table{} }})
 	set.Trees = []string{dir}
-	s := set.Snapshot(&host, nil)
+	s := set.Snapshot(&h, nil)
 	if got := s.Changes(); len(got) > 0 {
 		t.Errorf("nothing was made: %v", got)
 	}

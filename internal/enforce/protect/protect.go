@@ -10,6 +10,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -42,7 +44,7 @@ func (s Set) Summary() string {
 
 // protector collects the protected set.
 type protector struct {
-	host  *policy.Host
+	host  *host.Host
 	trees []string // the outermost writable directories
 	rules []string // all paths that a rule makes writable
 	seen  map[string]bool
@@ -70,12 +72,12 @@ type Request struct {
 
 // Find finds what to protect in the writable trees of r: zsbx's own files and, if asked for,
 // the user's.
-func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
-	if host == nil {
+func Find(r *resolve.Resolved, h *host.Host, q Request) Set {
+	if h == nil {
 		return Set{}
 	}
 	c := &protector{
-		host:  host,
+		host:  h,
 		seen:  make(map[string]bool),
 		bytes: maxIndexes,
 		left:  maxProtected,
@@ -107,7 +109,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 		case c.repo == "":
 		case c.writable(c.repo):
 			c.repository(c.repo)
-		case slices.ContainsFunc(c.trees, func(t string) bool { return policy.Within(t, c.repo) }):
+		case slices.ContainsFunc(c.trees, func(t string) bool { return host.Within(t, c.repo) }):
 			c.around(c.repo)
 		}
 		c.users(r)
@@ -118,7 +120,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 // within returns the writable tree that a path is in, or "".
 func (c *protector) within(p string) string {
 	for _, t := range c.trees {
-		if p != "" && policy.Within(p, t) {
+		if p != "" && host.Within(p, t) {
 			return t
 		}
 	}
@@ -150,7 +152,7 @@ func (c *protector) full(p string) bool {
 // tree protects what is in one writable directory. Each part has its limit, so that files that a
 // command made in one part can't use up the limit of the others.
 func (c *protector) tree(dir string) {
-	top := policy.ListAll(c.host, dir)
+	top := host.ListAll(c.host, dir)
 	git := c.repository(dir)
 	links := c.linksAhead(git)
 	c.left = maxProtected
@@ -169,7 +171,7 @@ func (c *protector) tree(dir string) {
 }
 
 // project protects the files of a project by name.
-func (c *protector) project(top *policy.Listing) {
+func (c *protector) project(top *host.Listing) {
 	had, closed := present(c.host, top)
 	c.out.projects = append(c.out.projects, project{top.Dir, had, each(closed, unseen.name)})
 	for _, u := range closed {
@@ -198,7 +200,7 @@ func (u unseen) name() string { return u.path }
 
 // present returns the files of a project that exist in a listed directory or below it, and what
 // may be one but can't be looked at.
-func present(host *policy.Host, top *policy.Listing) (out []string, closed []unseen) {
+func present(h *host.Host, top *host.Listing) (out []string, closed []unseen) {
 	if top.Unread != nil {
 		closed = append(closed, unseen{top.Dir, top.Unread})
 	}
@@ -209,18 +211,18 @@ func present(host *policy.Host, top *policy.Listing) (out []string, closed []uns
 			continue
 		}
 		if p := path.Join(top.Dir, name); !pattern {
-			at := host.Look(p)
+			at := h.Look(p)
 			switch at.Presence {
-			case policy.Present:
+			case host.Present:
 				out = append(out, p)
-			case policy.Unknown:
+			case host.Unknown:
 				closed = append(closed, unseen{p, at.Err})
 			}
 			continue
 		}
 		in := top
 		if sub != "" {
-			in = policy.ListAll(host, path.Join(top.Dir, sub))
+			in = host.ListAll(h, path.Join(top.Dir, sub))
 			if in.Unread != nil {
 				closed = append(closed, unseen{in.Dir, in.Unread})
 			}
@@ -259,14 +261,14 @@ func (c *protector) add(p, pinFrom string) bool {
 	}
 	c.seen[p] = true
 	at := c.host.Look(p)
-	if at.Presence == policy.Unknown {
+	if at.Presence == host.Unknown {
 		c.out.Watch = append(c.out.Watch, Watched{Path: p})
 		c.unknown(p, at.Err)
 		return false
 	}
-	if at.Presence == policy.Present {
+	if at.Presence == host.Present {
 		to := c.host.Way(p)
-		if at.IsLink() || to.Presence == policy.Present && to.Path != p {
+		if at.IsLink() || to.Presence == host.Present && to.Path != p {
 			return c.behind(p, at, to, pinFrom)
 		}
 	}
@@ -290,17 +292,17 @@ func (c *protector) add(p, pinFrom string) bool {
 }
 
 // behind is add for a path to which links lead. The last part of it is at.
-func (c *protector) behind(p string, at policy.Found, to policy.Way, pinFrom string) bool {
+func (c *protector) behind(p string, at host.Found, to host.Way, pinFrom string) bool {
 	c.out.Watch = append(c.out.Watch, Watched{Path: p})
 	c.watchLinks(to.Links)
 	if at.IsLink() && pinFrom != "" {
 		c.pinLink(p, pinFrom)
 	}
 	switch {
-	case to.Presence == policy.Unknown:
+	case to.Presence == host.Unknown:
 		c.unknown(to.Path, to.Err)
 		return false
-	case to.Presence == policy.Absent:
+	case to.Presence == host.Absent:
 		if c.writable(to.Path) { // it may be made
 			c.watch(Watched{Path: to.Path, Kind: Missing})
 		}
@@ -308,7 +310,7 @@ func (c *protector) behind(p string, at policy.Found, to policy.Way, pinFrom str
 	case !c.writable(to.Path):
 		return true
 	}
-	if !at.IsLink() || !policy.Within(to.Path, pinFrom) {
+	if !at.IsLink() || !host.Within(to.Path, pinFrom) {
 		pinFrom = ""
 	}
 	return c.add(to.Path, pinFrom)
@@ -317,7 +319,7 @@ func (c *protector) behind(p string, at policy.Found, to policy.Way, pinFrom str
 // linked protects the files that links in a protected directory lead to, such as a hook in the
 // working tree.
 func (c *protector) linked(dir string) {
-	in := policy.ListAll(c.host, dir)
+	in := host.ListAll(c.host, dir)
 	if in.Unread != nil {
 		c.unlisted(dir, in.Unread)
 	}
@@ -326,7 +328,7 @@ func (c *protector) linked(dir string) {
 			continue
 		}
 		link := path.Join(dir, e.Name())
-		if to := c.host.Way(link); to.Presence != policy.Present || to.IsRegular() {
+		if to := c.host.Way(link); to.Presence != host.Present || to.IsRegular() {
 			c.add(link, "")
 		}
 	}
@@ -373,7 +375,7 @@ func (c *protector) watchWay(links []string, err error) {
 // pin keeps a directory and those above it, below top, from being renamed. With "" it does
 // nothing.
 func (c *protector) pin(dir, top string) {
-	for ; top != "" && dir != top && policy.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
+	for ; top != "" && dir != top && host.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
 		c.seen[dir+"/"] = true
 		if !slices.Contains(c.trees, dir) {
 			c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: dir, Kind: mounts.Pin, Dir: true})

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/object"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // This file writes a Snapshot as JSON, so that a later process can tell what changed if this one
@@ -35,8 +36,8 @@ type savedWatch struct {
 	Kind Kind   `json:"kind"`
 	Tree string `json:"tree,omitempty"`
 
-	Presence policy.Presence `json:"presence,omitempty"` // and the rest is what was there
-	Unlisted bool            `json:"unlisted,omitempty"`
+	Presence host.Presence `json:"presence,omitempty"` // and the rest is what was there
+	Unlisted bool          `json:"unlisted,omitempty"`
 
 	Dev     uint64 `json:"dev,omitempty"`
 	Ino     uint64 `json:"ino,omitempty"`
@@ -89,7 +90,7 @@ func (s *Snapshot) Save() []byte {
 }
 
 // Load returns a snapshot that another process saved. Its Changes looks at this host.
-func Load(b []byte, host *policy.Host) (*Snapshot, error) {
+func Load(b []byte, h *host.Host) (*Snapshot, error) {
 	var in saved
 	if err := json.Unmarshal(b, &in); err != nil {
 		return nil, err
@@ -99,12 +100,12 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 	}
 	paths := func(texts []string) []string { return each(texts, bytesOf) }
 	a := &Audit{Near: paths(in.Near), Repos: paths(in.Repos), Trees: paths(in.Trees), Mounted: in.Mounted}
-	s := &Snapshot{plain: host, audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
-	s.host = charged(host, &s.left)
+	s := &Snapshot{plain: h, audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
+	s.host = charged(h, &s.left)
 	for _, w := range in.Watch {
 		a.Watch = append(a.Watch, Watched{bytesOf(w.Path), w.Kind, bytesOf(w.Tree)})
 		s.before = append(s.before, state{
-			presence: w.Presence, unlisted: w.Unlisted, id: policy.FileID{Dev: w.Dev, Ino: w.Ino},
+			presence: w.Presence, unlisted: w.Unlisted, id: host.FileID{Dev: w.Dev, Ino: w.Ino},
 			changed: [2]int64{w.Sec, w.Nsec}, size: w.Size, entries: bytesOf(w.Entries),
 		})
 	}
@@ -112,7 +113,7 @@ func Load(b []byte, host *policy.Host) (*Snapshot, error) {
 		a.projects = append(a.projects, project{bytesOf(p.Dir), paths(p.Had), paths(p.Closed)})
 	}
 	for _, d := range in.Later {
-		a.Later = append(a.Later, policy.DenyPath{Pattern: bytesOf(d.Pattern), Glob: d.Glob})
+		a.Later = append(a.Later, resolve.DenyPath{Pattern: bytesOf(d.Pattern), Glob: d.Glob})
 	}
 	return s, nil
 }

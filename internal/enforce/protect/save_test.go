@@ -4,7 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // TestSave: what was saved is loaded again, each field, whatever bytes a path has.
@@ -16,12 +17,12 @@ func TestSave(t *testing.T) {
 		Repos:    []string{"/repo/.git"},
 		projects: []project{{"/p", []string{"/p/.envrc", odd}, []string{odd, "/p/.hg"}}, {"/q", nil, nil}},
 		Trees:    []string{"/tree"},
-		Later:    []policy.DenyPath{{Pattern: "/tree/**/*.pem", Glob: true}, {Pattern: odd}},
+		Later:    []resolve.DenyPath{{Pattern: "/tree/**/*.pem", Glob: true}, {Pattern: odd}},
 		Mounted:  true,
 	}
 	s := &Snapshot{
 		audit:  a,
-		before: []state{{policy.Present, policy.FileID{Dev: 1, Ino: 1<<64 - 1}, [2]int64{1 << 40, 999999999}, 5, odd, true}, {presence: policy.Absent}, {size: 1}, {}},
+		before: []state{{host.Present, host.FileID{Dev: 1, Ino: 1<<64 - 1}, [2]int64{1 << 40, 999999999}, 5, odd, true}, {presence: host.Absent}, {size: 1}, {}},
 		named:  map[string]bool{odd: true},
 		links:  map[string]bool{"/tree/sub": true},
 		left:   maxIndexes,
@@ -36,7 +37,7 @@ func TestSave(t *testing.T) {
 			break
 		}
 	}
-	got, err := Load(s.Save(), &policy.Host{})
+	got, err := Load(s.Save(), &host.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestSave(t *testing.T) {
 	if !reflect.DeepEqual(got, s) {
 		t.Errorf("loaded %+v %+v\nsaved  %+v %+v", got, got.audit, s, a)
 	}
-	if _, err := Load([]byte(`{"format":99}`), &policy.Host{}); err == nil {
+	if _, err := Load([]byte(`{"format":99}`), &host.Host{}); err == nil {
 		t.Error("another format was loaded")
 	}
 }

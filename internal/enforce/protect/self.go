@@ -6,6 +6,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/deny"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -32,7 +34,7 @@ func openFact(p, why, hint string) Fact {
 
 // self finds which of zsbx's files are in writable trees. It looks for the files by name, behind
 // links that the command could replace, and on other mounts of their file systems.
-func (c *protector) self(r *policy.Resolved, files []string, table func() mounts.Table) {
+func (c *protector) self(r *resolve.Resolved, files []string, table func() mounts.Table) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
 	}
@@ -55,9 +57,9 @@ func (c *protector) self(r *policy.Resolved, files []string, table func() mounts
 }
 
 // selfFile protects one file or directory under all its names.
-func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table) {
+func (c *protector) selfFile(r *resolve.Resolved, file string, table mounts.Table) {
 	real, links, st, err := c.host.Trail(file)
-	missing := policy.Missing(err)
+	missing := host.Missing(err)
 	for _, l := range links {
 		if tree := c.within(l); tree != "" && !c.seen[l] {
 			c.seen[l] = true
@@ -95,8 +97,8 @@ func (c *protector) selfFile(r *policy.Resolved, file string, table mounts.Table
 }
 
 // selfPath protects one path if it is in a writable tree, or else the writable trees below it.
-func (c *protector) selfPath(r *policy.Resolved, p string) {
-	if slices.ContainsFunc(c.out.Self, func(h string) bool { return policy.Within(p, h) }) {
+func (c *protector) selfPath(r *resolve.Resolved, p string) {
+	if slices.ContainsFunc(c.out.Self, func(h string) bool { return host.Within(p, h) }) {
 		return
 	}
 	protect := func(p, tree string) {
@@ -108,7 +110,7 @@ func (c *protector) selfPath(r *policy.Resolved, p string) {
 		protect(p, tree)
 	}
 	for _, t := range r.Paths {
-		if t.Access&policy.Write == 0 || !policy.Within(t.Path, p) {
+		if t.Access&policy.Write == 0 || !host.Within(t.Path, p) {
 			continue
 		}
 		c.out.SelfFacts = append(c.out.SelfFacts, Fact{
@@ -125,8 +127,8 @@ func (c *protector) selfPath(r *policy.Resolved, p string) {
 
 // linkable reports whether a writable tree is on a file's file system, so that it may contain a
 // hard link to the file. The private temporary directory is new and has none.
-func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
-	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+func (c *protector) linkable(r *resolve.Resolved, id host.FileID) bool {
+	return slices.ContainsFunc(r.Paths, func(t resolve.Path) bool {
 		holds := t.Mode.IsDir() || t.Mode.IsRegular()
 		return holds && t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir
 	})
@@ -134,15 +136,15 @@ func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 
 // Hideable returns those of some directories that can be hidden: no rule of the policy names
 // them or anything in them. They need not exist.
-func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
+func Hideable(r *resolve.Resolved, h *host.Host, dirs []string) []string {
 	var out []string
 	for _, dir := range dirs {
-		to := host.Way(dir)
-		if to.Presence == policy.Unknown {
+		to := h.Way(dir)
+		if to.Presence == host.Unknown {
 			continue
 		}
 		real := to.Path
-		if !slices.ContainsFunc(r.Paths, func(t policy.Path) bool { return policy.Within(t.Path, real) }) {
+		if !slices.ContainsFunc(r.Paths, func(t resolve.Path) bool { return host.Within(t.Path, real) }) {
 			out = append(out, real)
 		}
 	}
@@ -152,7 +154,7 @@ func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 // TakeOut takes zsbx's own files out of the trees. It is for a plan whose mounts can't protect the
 // files, for the reason in why. If the gap is accepted, the trees stay whole.
 func (s *Set) TakeOut(
-	trees []deny.Tree, host *policy.Host, why string, accepted bool,
+	trees []deny.Tree, machine *host.Host, why string, accepted bool,
 ) (out []deny.Tree, facts []Fact) {
 	open := func(more string) {
 		for _, h := range s.Self {
@@ -166,16 +168,16 @@ func (s *Set) TakeOut(
 	for _, t := range trees {
 		read := t
 		read.Access &^= policy.Write
-		inside := slices.DeleteFunc(slices.Clone(s.Self), func(h string) bool { return !policy.Within(h, t.Path) })
+		inside := slices.DeleteFunc(slices.Clone(s.Self), func(h string) bool { return !host.Within(h, t.Path) })
 		switch {
-		case slices.ContainsFunc(s.Self, func(h string) bool { return policy.Within(t.Path, h) }):
+		case slices.ContainsFunc(s.Self, func(h string) bool { return host.Within(t.Path, h) }):
 			out = append(out, read)
 			continue
 		case t.Access&policy.Write == 0 || len(inside) == 0:
 			out = append(out, t)
 			continue
 		}
-		rest, err := deny.Split(host, t, inside)
+		rest, err := deny.Split(machine, t, inside)
 		if err != nil {
 			open(fmt.Sprintf("; and %s can't be allowed entry by entry: %v", t.Path, err))
 			out = append(out, t)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // Git runs programs that settings name, some of them in the working tree. This file finds these
@@ -158,7 +158,7 @@ func (c *protector) hooks(value, top string) {
 		c.watchContent(parent, real)
 		return
 	}
-	hasTree := func(tree string) bool { return policy.Within(tree, real) }
+	hasTree := func(tree string) bool { return host.Within(tree, real) }
 	if hasTree(top) || slices.ContainsFunc(c.trees, hasTree) {
 		for _, name := range hookNames {
 			c.add(path.Join(real, name), "")
@@ -209,7 +209,7 @@ func (c *protector) argument(p string, missing bool) {
 		c.watchContent(p)
 	}
 	switch {
-	case to.IsDir(), !missing && to.Presence == policy.Absent:
+	case to.IsDir(), !missing && to.Presence == host.Absent:
 	case strings.Contains(to.Path, "/node_modules/"):
 		c.watchContent(p)
 	case c.writable(to.Path):
@@ -246,7 +246,7 @@ func (c *protector) found(name string) string {
 	}
 	dir := c.host.Way(name[:i] + "/")
 	c.watchWay(dir.Links, dir.Err)
-	if dir.Presence == policy.Unknown {
+	if dir.Presence == host.Unknown {
 		c.unknown(dir.Path, dir.Err)
 		return ""
 	}
@@ -261,7 +261,7 @@ func (c *protector) watchContent(paths ...string) {
 		}
 		c.watch(Watched{Path: p, Kind: Content})
 		_, err := c.host.Entries(p, 1)
-		if err != nil && !policy.Missing(err) {
+		if err != nil && !host.Missing(err) {
 			c.unknown(p, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/shell"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // A command may close its own directories by chmod(2), and open them in the next run. So what
@@ -21,7 +21,7 @@ import (
 func (c *protector) unknown(p string, why error) {
 	dir := p
 	at := c.host.Look(p)
-	for at.Presence != policy.Present && dir != "/" {
+	for at.Presence != host.Present && dir != "/" {
 		dir = path.Dir(dir)
 		at = c.host.Look(dir)
 	}
@@ -38,14 +38,14 @@ func (c *protector) unknown(p string, why error) {
 		to := c.host.Way(dir)
 		c.watchLinks(to.Links)
 		switch {
-		case policy.Within(to.Path, dir): // a loop, or it can't be read
+		case host.Within(to.Path, dir): // a loop, or it can't be read
 			c.fact("no change of what "+dir+" leads to", dir, why)
-		case to.Presence != policy.Absent:
+		case to.Presence != host.Absent:
 			c.unknown(to.Path, why)
 		}
 	case !c.host.MayOpen(dir, at.Stat):
 		c.watch(Watched{Path: dir, Kind: Denied})
-	case slices.ContainsFunc(c.rules, func(rule string) bool { return policy.Within(rule, dir) }):
+	case slices.ContainsFunc(c.rules, func(rule string) bool { return host.Within(rule, dir) }):
 		c.fact("no change of what programs outside run or trust in "+dir, dir, why)
 	default:
 		c.whole(dir, at.Stat)
@@ -54,7 +54,7 @@ func (c *protector) unknown(p string, why error) {
 }
 
 // whole protects a path that exists, with all that is in it.
-func (c *protector) whole(p string, st policy.Stat) {
+func (c *protector) whole(p string, st host.Stat) {
 	c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: Protected})
 	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 }
@@ -62,7 +62,7 @@ func (c *protector) whole(p string, st policy.Stat) {
 // unlisted records that the links in a directory are not known.
 func (c *protector) unlisted(dir string, why error) {
 	at := c.host.Look(dir)
-	if at.Presence != policy.Present || c.host.MayOpen(dir, at.Stat) {
+	if at.Presence != host.Present || c.host.MayOpen(dir, at.Stat) {
 		c.fact("no change of what links in "+dir+" lead to", dir, why)
 	}
 }

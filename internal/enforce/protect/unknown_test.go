@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -22,31 +24,31 @@ import (
 type lookUp struct{ doing, path string }
 
 // faulty returns a host that calls asked before each look-up, and returns its error.
-func faulty(host policy.Host, asked func(lookUp) error) *policy.Host {
-	h := host
-	h.Lstat = func(p string) (policy.Stat, error) {
+func faulty(machine host.Host, asked func(lookUp) error) *host.Host {
+	h := machine
+	h.Lstat = func(p string) (host.Stat, error) {
 		if err := asked(lookUp{"lstat", p}); err != nil {
-			return policy.Stat{}, err
+			return host.Stat{}, err
 		}
-		return host.Lstat(p)
+		return machine.Lstat(p)
 	}
 	h.Readlink = func(p string) (string, error) {
 		if err := asked(lookUp{"readlink", p}); err != nil {
 			return "", err
 		}
-		return host.Readlink(p)
+		return machine.Readlink(p)
 	}
 	h.ReadFile = func(p string) ([]byte, error) {
 		if err := asked(lookUp{"readfile", p}); err != nil {
 			return nil, err
 		}
-		return host.ReadFile(p)
+		return machine.ReadFile(p)
 	}
 	h.ReadDir = func(p string, n int) ([]fs.DirEntry, error) {
 		if err := asked(lookUp{"readdir", p}); err != nil {
 			return nil, err
 		}
-		return host.ReadDir(p, n)
+		return machine.ReadDir(p, n)
 	}
 	return &h
 }
@@ -123,30 +125,30 @@ func write(t *testing.T, name, text string) {
 }
 
 // find plans for one tree.
-func find(host *policy.Host, tree string) Set {
-	rw := policy.Path{Path: tree, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}}
-	r := &policy.Resolved{OS: "linux", Dir: tree, Paths: []policy.Path{rw}}
-	set := Find(r, host, Request{Users: true, Repository: tree, Table: func() mounts.Table { return mounts.Table{} }})
+func find(h *host.Host, tree string) Set {
+	rw := resolve.Path{Path: tree, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}}
+	r := &resolve.Resolved{OS: "linux", Dir: tree, Paths: []resolve.Path{rw}}
+	set := Find(r, h, Request{Users: true, Repository: tree, Table: func() mounts.Table { return mounts.Table{} }})
 	set.Trees, set.Mounted = []string{tree}, true
 	return set
 }
 
 // covered reports whether a path is read-only.
 func covered(set *Set, p string) bool {
-	return slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Kind == mounts.Protect && policy.Within(p, m.Path) })
+	return slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Kind == mounts.Protect && host.Within(p, m.Path) })
 }
 
 // TestUnknownPlan: if one look-up of a plan fails so that it is unknown what is there, then
 // everything that was read-only without the fault is read-only, or a fact says that it may not
 // be.
 func TestUnknownPlan(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tree := fullTree(t)
 	var all inject
-	base := find(faulty(host, all.err), tree)
+	base := find(faulty(h, all.err), tree)
 	if len(base.Facts) > 0 {
 		t.Fatalf("without a fault: %v", base.Facts)
 	}
@@ -161,13 +163,13 @@ func TestUnknownPlan(t *testing.T) {
 	all.asked = slices.Compact(all.asked)
 	tried := 0
 	for _, at := range all.asked {
-		if !policy.Within(at.path, tree) {
+		if !host.Within(at.path, tree) {
 			continue
 		}
 		for _, errno := range errnos {
 			tried++
 			in := inject{at: at, errno: errno}
-			set := find(faulty(host, in.err), tree)
+			set := find(faulty(h, in.err), tree)
 			if len(set.Facts) > 0 {
 				continue
 			}
@@ -192,7 +194,7 @@ func TestUnknownPlan(t *testing.T) {
 // TestUnknownMade: the same if the names do not exist, but the directories that may have them.
 // What is made where a look-up failed is read-only, or a fact said so, or it is reported.
 func TestUnknownMade(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +211,11 @@ func TestUnknownMade(t *testing.T) {
 					at.path = path.Dir(p)
 				}
 				in := inject{at: at, errno: errno}
-				bad := faulty(host, in.err)
+				bad := faulty(h, in.err)
 				set := find(bad, tree)
 				s := set.Snapshot(bad, nil)
 				write(t, p, "")
-				s.host = &host
+				s.host = &h
 				told := slices.ContainsFunc(s.Changes(), func(c Change) bool { return c.Path == p })
 				if !told && !covered(&set, p) && len(set.Facts) == 0 {
 					t.Errorf("%s of %s: %v: nothing is said of %s", doing, at.path, errno, p)
@@ -225,17 +227,17 @@ func TestUnknownMade(t *testing.T) {
 
 // TestUnknownEnd: if at the end a look-up fails that the comparison makes, something is reported.
 func TestUnknownEnd(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tree := fullTree(t)
-	set := find(&host, tree)
-	set.Later = []policy.DenyPath{{Pattern: tree + "/**/*.pem", Glob: true}, {Pattern: tree + "/near/denied"}}
+	set := find(&h, tree)
+	set.Later = []resolve.DenyPath{{Pattern: tree + "/**/*.pem", Glob: true}, {Pattern: tree + "/near/denied"}}
 	var all inject
 	end := func(in *inject) []Change {
-		s := set.Snapshot(&host, nil)
-		s.host = faulty(host, in.err)
+		s := set.Snapshot(&h, nil)
+		s.host = faulty(h, in.err)
 		lstat = func(p string, st *unix.Stat_t) error {
 			if err := in.err(lookUp{"lstat", p}); err != nil {
 				return err
@@ -268,7 +270,7 @@ func TestUnknownEnd(t *testing.T) {
 // TestAnothers: another user's directory that the command can't get into is not reported as
 // changed. If it may search it, it is.
 func TestAnothers(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +280,9 @@ func TestAnothers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host.UID++ // nothing is the user's
+	h.UID++ // nothing is the user's
 	for _, searched := range []bool{false, true} {
-		bad := faulty(host, func(l lookUp) error {
+		bad := faulty(h, func(l lookUp) error {
 			if l.path == dir && l.doing == "readdir" || l.path == dir+"/." && !searched {
 				return &fs.PathError{Op: l.doing, Path: l.path, Err: syscall.EACCES}
 			}
@@ -299,7 +301,7 @@ func TestAnothers(t *testing.T) {
 
 // TestUnknownStrange: a new repository is not plain if one look-up into it fails.
 func TestUnknownStrange(t *testing.T) {
-	host, err := policy.ThisHost()
+	h, err := host.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +313,7 @@ func TestUnknownStrange(t *testing.T) {
 		t.Fatal(err)
 	}
 	strange := func(in *inject) []Change {
-		s := &Snapshot{host: faulty(host, in.err), audit: &Audit{}, left: maxIndexes}
+		s := &Snapshot{host: faulty(h, in.err), audit: &Audit{}, left: maxIndexes}
 		return s.strange(dir, filepath.Dir(dir))
 	}
 	var all inject

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // users protects the user's files: those in writable trees, except trees that only the baseline
 // or a preset opens, and the start-up files.
-func (c *protector) users(r *policy.Resolved) {
+func (c *protector) users(r *resolve.Resolved) {
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
 			continue
@@ -33,7 +35,7 @@ func (c *protector) users(r *policy.Resolved) {
 	c.startup(c.host.Getenv("XDG_CONFIG_HOME"), ".config/", ".config/")
 	c.startup(c.host.Getenv("ZDOTDIR"), ".z", "")
 	if p := c.host.Getenv("GIT_CONFIG_GLOBAL"); path.IsAbs(p) {
-		to := c.host.Follow(p)
+		to := c.host.Way(p)
 		c.watchLinks(to.Links)
 		c.addInside([]string{to.Path})
 	}
@@ -48,21 +50,21 @@ func (c *protector) startup(dir, which, cut string) string {
 	}
 	to := c.host.Way(dir)
 	c.watchLinks(to.Links)
-	if to.Presence == policy.Unknown {
+	if to.Presence == host.Unknown {
 		c.unknown(to.Path, to.Err)
 	}
-	if to.Presence != policy.Present {
+	if to.Presence != host.Present {
 		return ""
 	}
 	real := to.Path
-	there := policy.List(c.host, real)
+	there := host.List(c.host, real)
 	all := c.writable(real)
-	config := &policy.Listing{} // may have any file
+	config := &host.Listing{} // may have any file
 	isConfig := func(e fs.DirEntry) bool { return e.Name() == ".config" && e.IsDir() }
 	if !all && slices.ContainsFunc(there.Entries, isConfig) {
-		config = policy.List(c.host, path.Join(real, ".config"))
+		config = host.List(c.host, path.Join(real, ".config"))
 	}
-	for _, name := range policy.StartupFiles(c.host.OS) {
+	for _, name := range resolve.StartupFiles(c.host.OS) {
 		if !strings.HasPrefix(name, which) {
 			continue
 		}
@@ -99,7 +101,7 @@ func (c *protector) dotfile(p string, look bool) {
 	case tree != "" && tree != to.Path:
 		c.add(to.Path, tree)
 	case tree == "" && look && to.IsDir():
-		in := policy.ListAll(c.host, to.Path)
+		in := host.ListAll(c.host, to.Path)
 		if in.Unread != nil {
 			c.unlisted(to.Path, in.Unread)
 		}
@@ -114,7 +116,7 @@ func (c *protector) dotfile(p string, look bool) {
 // openedBy returns the files that a rule of the user makes writable by name, such as --rw
 // .git/config. A directory does not count, since the user may not know what is in it. A path
 // through a link that a command can write does not count either.
-func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
+func (c *protector) openedBy(r *resolve.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !t.Mode.IsRegular() || t.Rule.Origin.BuiltIn() {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
 	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // compile writes and compiles a profile for the newest release.
-func compile(t *testing.T, r *policy.Resolved, o seatbelt.Options) *Profile {
+func compile(t *testing.T, r *resolve.Resolved, o seatbelt.Options) *Profile {
 	t.Helper()
 	text, err := seatbelt.Profile(r, o)
 	if err != nil {
@@ -48,8 +49,8 @@ func compileText(t *testing.T, text string) *Profile {
 
 const allAccess = policy.Read | policy.Write | policy.Exec
 
-func denial(p string) policy.DenyPath {
-	return policy.DenyPath{Pattern: p, Glob: strings.ContainsAny(p, "*?["),
+func denial(p string) resolve.DenyPath {
+	return resolve.DenyPath{Pattern: p, Glob: strings.ContainsAny(p, "*?["),
 		Deny: policy.Named{Value: p, Origin: policy.Origin{Source: "--deny"}}}
 }
 
@@ -183,7 +184,7 @@ func TestClosedByDefault(t *testing.T) {
 // TestServicesWithoutNetwork: the network's settings can be read, certificates can't.
 func TestServicesWithoutNetwork(t *testing.T) {
 	r := macPolicy()
-	r.Net = policy.ResolvedNet{Mode: policy.NetNone}
+	r.Net = resolve.ResolvedNet{Mode: resolve.NetNone}
 	p := compile(t, r, seatbelt.Options{})
 	for name, want := range map[string]bool{
 		"com.apple.SystemConfiguration.configd": true, "com.apple.trustd.agent": false,
@@ -205,7 +206,7 @@ func TestWorkingDirectory(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", p, d, want)
 		}
 	}
-	r.Deny = []policy.DenyPath{denial(dir)}
+	r.Deny = []resolve.DenyPath{denial(dir)}
 	if compile(t, r, seatbelt.Options{}).Allowed("file-read-data", file(dir)) {
 		t.Error("a denied one can be listed")
 	}
@@ -232,8 +233,8 @@ func TestDenialsOutrank(t *testing.T) {
 		flag("/Users/u/hidden/way/to/this", policy.Read, 0),
 		flag("/Users/u/ro", policy.Read, fs.ModeDir),
 	)
-	r.Deny = []policy.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null"), denial("/Users/u/ro/in/secret")}
-	r.Net.Unix = []policy.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
+	r.Deny = []resolve.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null"), denial("/Users/u/ro/in/secret")}
+	r.Net.Unix = []resolve.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
 	o := seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
 	p := compile(t, r, o)
 	reading, writing, executing := leaves()
@@ -289,8 +290,8 @@ func TestFingerprint(t *testing.T) {
 	name := fingerprint.Name(testSession)
 	open := macPolicy(flag("/", allAccess, fs.ModeDir))
 	closed := macPolicy()
-	closed.Deny = []policy.DenyPath{denial("/"), denial("/**")}
-	for _, r := range []*policy.Resolved{open, closed} {
+	closed.Deny = []resolve.DenyPath{denial("/"), denial("/**")}
+	for _, r := range []*resolve.Resolved{open, closed} {
 		for _, p := range []*Profile{compile(t, r, seatbelt.Options{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
 			if !p.Allowed("mach-lookup", service(name+".allow")) || p.Allowed("mach-lookup", service(name+".deny")) {
 				t.Error("the pair of names answers wrongly")

@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
 	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -84,19 +85,19 @@ func FuzzInjection(f *testing.F) {
 }
 
 // hostile is a policy that has a name and an origin in every place.
-func hostile(name, origin string) *policy.Resolved {
+func hostile(name, origin string) *resolve.Resolved {
 	from := policy.Origin{Source: origin}
 	p := "/Users/u/x/" + name
-	r := macPolicy(policy.Path{
+	r := macPolicy(resolve.Path{
 		Path: p, Access: allAccess, Mode: fs.ModeDir, Written: p, Links: []string{p + "/l"},
 		Rule: policy.Rule{Path: origin, Origin: from},
 	}, flag("/Users/u/p", policy.Read|policy.Write, fs.ModeDir))
 	r.Dir, r.TempDir, r.Home = p+"/d", p+"/t", "/Users/"+strings.ReplaceAll(name, "/", "_")
-	r.Deny = []policy.DenyPath{
+	r.Deny = []resolve.DenyPath{
 		{Pattern: p + "/deny", Deny: policy.Named{Value: origin, Origin: from}},
 		{Pattern: glob.QuoteMeta(p) + "/**/*.pem", Glob: true, Deny: policy.Named{Value: origin, Origin: from}},
 	}
-	r.Net = policy.ResolvedNet{Mode: policy.NetOpen, From: from, Unix: []policy.Path{{Path: p + "/s", Rule: policy.Rule{Path: origin, Origin: from}}}}
+	r.Net = resolve.ResolvedNet{Mode: resolve.NetOpen, From: from, Unix: []resolve.Path{{Path: p + "/s", Rule: policy.Rule{Path: origin, Origin: from}}}}
 	return r
 }
 

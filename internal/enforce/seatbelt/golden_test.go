@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -18,8 +19,8 @@ func TestSeatbeltGolden(t *testing.T) {
 		flag("/Users/u/notes \"q\"", policy.Read, fs.ModeDir),
 		flag("/dev/null", policy.Read|policy.Write, fs.ModeDevice|fs.ModeCharDevice),
 	)
-	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks")}
-	r.Net.Unix = []policy.Path{flag("/private/var/run/docker.sock", 0, fs.ModeSocket)}
+	r.Deny = []resolve.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks")}
+	r.Net.Unix = []resolve.Path{flag("/private/var/run/docker.sock", 0, fs.ModeSocket)}
 	got, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}})
 	if err != nil {
 		t.Fatal(err)

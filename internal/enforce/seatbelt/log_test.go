@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // TestLogged: with a message a profile means the same, and the message is in each denial of the
 // policy and in the default one.
 func TestLogged(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
-	r.Deny = []policy.DenyPath{denial("/Users/u/proj/.env"), denial("/Users/u/proj/**/*.pem")}
+	r.Deny = []resolve.DenyPath{denial("/Users/u/proj/.env"), denial("/Users/u/proj/**/*.pem")}
 	o := seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml"}}
 	quiet := compile(t, r, o)
 	o.Log = true

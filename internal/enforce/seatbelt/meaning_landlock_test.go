@@ -14,6 +14,8 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -73,12 +75,12 @@ func allowedByPlan(t *testing.T, p *enforce.Plan, pl place, e expectation) bool 
 // matter.
 func covered(p *enforce.Plan, file string) bool {
 	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m mounts.Mount) bool {
-		return m.Kind == mounts.Mask && policy.Within(file, m.Path)
+		return m.Kind == mounts.Mask && host.Within(file, m.Path)
 	})
 }
 
 // Host has the scenario's files and nothing else; nil for none.
-func (s *scenario) host(pl place) *policy.Host {
+func (s *scenario) host(pl place) *host.Host {
 	if s.files == nil {
 		return nil
 	}
@@ -87,16 +89,16 @@ func (s *scenario) host(pl place) *policy.Host {
 		tree[strings.TrimPrefix(pl.in(f), "/")] = &fstest.MapFile{Mode: 0o600}
 	}
 	rel := func(p string) string { return path.Clean(cmp.Or(strings.TrimPrefix(p, "/"), ".")) }
-	return &policy.Host{
+	return &host.Host{
 		OS: pl.os, Dir: pl.proj, Home: pl.home,
-		Lstat: func(p string) (policy.Stat, error) {
+		Lstat: func(p string) (host.Stat, error) {
 			fi, err := fs.Stat(tree, rel(p))
 			if err != nil {
-				return policy.Stat{}, err
+				return host.Stat{}, err
 			}
 			ino := fnv.New64a()
 			io.WriteString(ino, rel(p))
-			return policy.Stat{Mode: fi.Mode(), ID: policy.FileID{Dev: 1, Ino: ino.Sum64()}}, nil // one name each
+			return host.Stat{Mode: fi.Mode(), ID: host.FileID{Dev: 1, Ino: ino.Sum64()}}, nil // one name each
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
 		ReadDir:  func(p string, n int) ([]fs.DirEntry, error) { return fs.ReadDir(tree, rel(p)) },
@@ -108,7 +110,7 @@ func (s *scenario) host(pl place) *policy.Host {
 func has(rs *landlock.Ruleset, p string, rights uint64) bool {
 	var have uint64
 	for _, r := range rs.Paths {
-		if p == r.Path || r.Dir && policy.Within(p, r.Path) {
+		if p == r.Path || r.Dir && host.Within(p, r.Path) {
 			have |= r.Rights
 		}
 	}
@@ -119,7 +121,7 @@ func has(rs *landlock.Ruleset, p string, rights uint64) bool {
 func hasBelow(rs *landlock.Ruleset, p string, rights uint64) bool {
 	var have uint64
 	for _, r := range rs.Paths {
-		if p != r.Path && r.Dir && policy.Within(p, r.Path) {
+		if p != r.Path && r.Dir && host.Within(p, r.Path) {
 			have |= r.Rights
 		}
 	}
@@ -142,7 +144,7 @@ func allowedPort(rs *landlock.Ruleset, port int, right uint64) bool {
 // tree is a gap until it is masked, never a silent success.
 func TestRulesetOfDenials(t *testing.T) {
 	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
-		net: policy.ResolvedNet{Mode: policy.NetOpen}}
+		net: resolve.ResolvedNet{Mode: resolve.NetOpen}}
 	plan := enforce.NewPlan(s.resolve(places()[1]), enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil, enforce.Options{})
 	masked := false
 	for _, g := range plan.Gaps {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -49,7 +51,7 @@ func (pl place) in(p string) string {
 			return x.long + rest
 		}
 	}
-	if pl.os == "macos" && policy.Within(p, "/tmp") {
+	if pl.os == "macos" && host.Within(p, "/tmp") {
 		return "/private" + p
 	}
 	return p
@@ -60,7 +62,7 @@ type scenario struct {
 	name   string
 	rules  []policy.Rule
 	deny   []string
-	net    policy.ResolvedNet
+	net    resolve.ResolvedNet
 	shared bool     // /tmp as it is
 	files  []string // existing files, denied ones and others
 }
@@ -71,8 +73,8 @@ func given(a policy.Access, p string) policy.Rule {
 
 // resolve returns what Resolve makes of a scenario on a machine with every path of the
 // baseline.
-func (s scenario) resolve(pl place) *policy.Resolved {
-	r := &policy.Resolved{OS: pl.os, Dir: pl.proj, Home: pl.home, TempDir: pl.tmp, Net: s.net}
+func (s scenario) resolve(pl place) *resolve.Resolved {
+	r := &resolve.Resolved{OS: pl.os, Dir: pl.proj, Home: pl.home, TempDir: pl.tmp, Net: s.net}
 	base := policy.Baseline(pl.os)
 	var rules []policy.Rule
 	rules = append(rules, base.FS.System.Executable...)
@@ -98,10 +100,10 @@ func (s scenario) resolve(pl place) *policy.Resolved {
 		case strings.HasPrefix(path.Base(p), ".") || rl.Access == policy.Read && strings.Contains(path.Base(p), "."):
 			mode = 0
 		}
-		r.Paths = append(r.Paths, policy.Path{Path: p, Access: rl.Access, Mode: mode, Rule: rl})
+		r.Paths = append(r.Paths, resolve.Path{Path: p, Access: rl.Access, Mode: mode, Rule: rl})
 	}
 	for _, d := range s.deny {
-		r.Deny = append(r.Deny, policy.DenyPath{Pattern: pl.in(d), Glob: strings.ContainsAny(d, "*?["),
+		r.Deny = append(r.Deny, resolve.DenyPath{Pattern: pl.in(d), Glob: strings.ContainsAny(d, "*?["),
 			Deny: policy.Named{Value: d, Origin: policy.Origin{Source: "--deny"}}})
 	}
 	return r
@@ -118,9 +120,9 @@ type expectation struct {
 // writable project can and can't do, then one scenario for each thing that a user can add.
 func meanings() map[*scenario][]expectation {
 	const all = policy.Read | policy.Write | policy.Exec
-	open := policy.ResolvedNet{Mode: policy.NetOpen}
-	none := policy.ResolvedNet{Mode: policy.NetNone}
-	ports := policy.ResolvedNet{Mode: policy.NetPorts,
+	open := resolve.ResolvedNet{Mode: resolve.NetOpen}
+	none := resolve.ResolvedNet{Mode: resolve.NetNone}
+	ports := resolve.ResolvedNet{Mode: resolve.NetPorts,
 		ConnectTCP: []policy.Port{{Number: 443}}, BindTCP: []policy.Port{{Number: 8080}}}
 	return map[*scenario][]expectation{
 		{name: "project", rules: []policy.Rule{given(all, "PROJ")}, net: open}: {

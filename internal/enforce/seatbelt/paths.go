@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 // dataVolume is where the writable volume is mounted. Most of its files are reached through
@@ -46,14 +46,14 @@ func Path(p string) (string, error) {
 	}
 	if rest, ok := strings.CutPrefix(p, dataVolume); ok && strings.HasPrefix(rest, "/") {
 		for _, f := range firmlinks {
-			if policy.Within(rest, f) {
+			if host.Within(rest, f) {
 				p = rest
 				break
 			}
 		}
 	}
 	for _, l := range rootLinks {
-		if policy.Within(p, l[0]) {
+		if host.Within(p, l[0]) {
 			return l[1] + strings.TrimPrefix(p, l[0]), nil
 		}
 	}

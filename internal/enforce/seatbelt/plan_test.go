@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/host"
 )
 
 func TestPlanMacOS(t *testing.T) {
@@ -34,13 +34,13 @@ func TestPlanMacOS(t *testing.T) {
 // in a git directory or has the user's start-up files.
 func TestAskedInGitDirectory(t *testing.T) {
 	dirs := []string{"/Users/u/proj/.git/lfs", "/Users/u/.config/fish"}
-	host := &policy.Host{
+	h := &host.Host{
 		OS: "macos",
-		Lstat: func(p string) (policy.Stat, error) {
-			if slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(d, p) }) {
-				return policy.Stat{Mode: fs.ModeDir}, nil
+		Lstat: func(p string) (host.Stat, error) {
+			if slices.ContainsFunc(dirs, func(d string) bool { return host.Within(d, p) }) {
+				return host.Stat{Mode: fs.ModeDir}, nil
 			}
-			return policy.Stat{}, fs.ErrNotExist
+			return host.Stat{}, fs.ErrNotExist
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
 		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, fs.ErrPermission },
@@ -49,7 +49,7 @@ func TestAskedInGitDirectory(t *testing.T) {
 	for _, dir := range dirs {
 		r := macPolicy(flag(dir, allAccess, fs.ModeDir))
 		r.Home = "/Users/u"
-		p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{})
+		p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, h, enforce.Options{})
 		p.ForSession(testSession)
 		if !compile(t, r, *p.Seatbelt).Allowed("file-write-create", file(dir+"/x")) {
 			t.Errorf("nothing can be made in %s", dir)
@@ -64,16 +64,16 @@ func TestProtectOnMacOS(t *testing.T) {
 		"/Users/u/proj/.git": fs.ModeDir, "/Users/u/proj/.git/HEAD": 0, "/Users/u/proj/.git/config": 0, "/Users/u/proj/.git/objects": fs.ModeDir,
 		"/Users/u/proj/.git/refs": fs.ModeDir, "/Users/u/proj/.envrc": 0,
 	}
-	host := &policy.Host{
+	h := &host.Host{
 		OS: "macos",
-		Lstat: func(p string) (policy.Stat, error) {
+		Lstat: func(p string) (host.Stat, error) {
 			if m, ok := there[p]; ok {
-				return policy.Stat{Mode: m}, nil
+				return host.Stat{Mode: m}, nil
 			}
-			if p == "/" || policy.Within("/Users/u/proj", p) {
-				return policy.Stat{Mode: fs.ModeDir}, nil
+			if p == "/" || host.Within("/Users/u/proj", p) {
+				return host.Stat{Mode: fs.ModeDir}, nil
 			}
-			return policy.Stat{}, fs.ErrNotExist
+			return host.Stat{}, fs.ErrNotExist
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
 		ReadDir: func(p string, _ int) ([]fs.DirEntry, error) {
@@ -86,7 +86,7 @@ func TestProtectOnMacOS(t *testing.T) {
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
 	r.Home = "/Users/u/proj"
-	p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{
+	p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, h, enforce.Options{
 		Protect: []string{"/Users/u/proj/state"}, Hide: []string{"/Users/u/proj/state", "/Users/u/proj"},
 	})
 	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state", "/Users/u/proj/Library/Services"} {

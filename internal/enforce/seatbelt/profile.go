@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/fingerprint"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // base begins every profile, whatever the policy: rules for processes, services and terminals,
@@ -39,7 +39,7 @@ type Options struct {
 	Matched []string
 
 	// Deny are denials in addition to the policy's.
-	Deny []policy.DenyPath
+	Deny []resolve.DenyPath
 
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
@@ -68,7 +68,7 @@ func IsTerminal(name string) bool {
 // then it asks the wildcard above, in the same way. So "(deny file-read* X)" at the end does
 // not override an earlier "(allow file-read-data X)". Therefore each denial here names all
 // leaves.
-func Profile(r *policy.Resolved, o Options) (string, error) {
+func Profile(r *resolve.Resolved, o Options) (string, error) {
 	if err := o.check(r); err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 func Tag(session string) string { return "zsbx-" + session }
 
 // check refuses invalid options, which would go into the profile unquoted.
-func (o Options) check(r *policy.Resolved) error {
+func (o Options) check(r *resolve.Resolved) error {
 	if r == nil {
 		return errors.New("writing a seatbelt profile: no policy")
 	}

@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
 const testSession = "0f9a3c1e-5b7d-4e2a-9c11-223344556677"
 
 // flag returns a rule as from the command line.
-func flag(p string, a policy.Access, mode fs.FileMode) policy.Path {
-	return policy.Path{Path: p, Access: a, Mode: mode,
+func flag(p string, a policy.Access, mode fs.FileMode) resolve.Path {
+	return resolve.Path{Path: p, Access: a, Mode: mode,
 		Rule: policy.Rule{Path: p, Access: a, Origin: policy.Origin{Source: "--" + a.String()}}}
 }
 
-func macPolicy(paths ...policy.Path) *policy.Resolved {
+func macPolicy(paths ...resolve.Path) *resolve.Resolved {
 	const temp = "/private/var/folders/ab/cd/T/zsbx-1"
-	return &policy.Resolved{
+	return &resolve.Resolved{
 		OS: "macos", Dir: "/Users/u/proj", Home: "/Users/u", TempDir: temp,
 		Paths: append(paths[:len(paths):len(paths)], flag(temp, allAccess, fs.ModeDir)),
-		Net:   policy.ResolvedNet{Mode: policy.NetOpen},
+		Net:   resolve.ResolvedNet{Mode: resolve.NetOpen},
 	}
 }
 
@@ -53,7 +54,7 @@ func TestSeatbeltProfileRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := seatbelt.Profile(&policy.Resolved{OS: "linux"}, seatbelt.Options{}); err == nil {
+	if _, err := seatbelt.Profile(&resolve.Resolved{OS: "linux"}, seatbelt.Options{}); err == nil {
 		t.Error("a policy for linux was written")
 	}
 }
@@ -91,7 +92,7 @@ func TestLinkIsReadable(t *testing.T) {
 // TestUnixNamed: a named socket is open, and with a named directory all sockets in it.
 func TestUnixNamed(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
-	r.Net = policy.ResolvedNet{Mode: policy.NetNone, Unix: []policy.Path{
+	r.Net = resolve.ResolvedNet{Mode: resolve.NetNone, Unix: []resolve.Path{
 		flag("/Users/u/proj/one.sock", 0, fs.ModeSocket), flag("/Users/u/proj/run", 0, fs.ModeDir),
 	}}
 	p := compile(t, r, seatbelt.Options{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -17,7 +18,7 @@ func byZsbx(what string) policy.Origin { return policy.Origin{Source: "zsbx: " +
 
 // lookups makes allowed paths reachable. Programs give up if they can't stat the directories
 // above a file, and following a symbolic link needs the right to read its metadata.
-func (w *sbpl) lookups(r *policy.Resolved) {
+func (w *sbpl) lookups(r *resolve.Resolved) {
 	seen := make(map[string]policy.Origin)
 	add := func(from policy.Origin, names ...string) {
 		for _, n := range names {
@@ -65,7 +66,7 @@ func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 
 // paths writes one rule for each path. Rights add up, as they do for Landlock, so the order
 // does not matter.
-func (w *sbpl) paths(r *policy.Resolved) {
+func (w *sbpl) paths(r *resolve.Resolved) {
 	w.section("files: what the policy allows")
 	for _, p := range r.Paths {
 		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), w.tree(p))
@@ -73,7 +74,7 @@ func (w *sbpl) paths(r *policy.Resolved) {
 }
 
 // tree returns the filter for a path: a directory with all that is in it, or one file.
-func (w *sbpl) tree(p policy.Path) string {
+func (w *sbpl) tree(p resolve.Path) string {
 	name := "literal"
 	if p.Mode.IsDir() {
 		name = "subpath"
@@ -126,7 +127,7 @@ func origin(o policy.Origin, text string) string {
 }
 
 // denials writes what the policy denies, after all that it allows.
-func (w *sbpl) denials(r *policy.Resolved, o Options) {
+func (w *sbpl) denials(r *resolve.Resolved, o Options) {
 	if len(r.Deny) == 0 {
 		return
 	}
@@ -141,7 +142,7 @@ func (w *sbpl) denials(r *policy.Resolved, o Options) {
 
 // denyPath denies operations on what d matches and all below it. It also denies moving the
 // writable directories above it, since the rule would not match another name.
-func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
+func (w *sbpl) denyPath(ops []string, d resolve.DenyPath) {
 	from := d.Deny.Origin
 	why := origin(from, d.Deny.Value)
 	if !d.Glob {
@@ -212,7 +213,7 @@ func (w *sbpl) writable(p string) bool {
 }
 
 // writableRoots returns the directories in which the command may write.
-func writableRoots(r *policy.Resolved) map[string]bool {
+func writableRoots(r *resolve.Resolved) map[string]bool {
 	roots := map[string]bool{}
 	for _, p := range r.Paths {
 		if c, err := Path(p.Path); err == nil && p.Access&policy.Write != 0 && p.Mode.IsDir() {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -21,17 +23,17 @@ var network string
 
 // network writes what the network mode opens. It never opens sockets in the file system:
 // "(remote ip)" leaves them closed, which the operation without a filter would not.
-func (w *sbpl) network(r *policy.Resolved) {
+func (w *sbpl) network(r *resolve.Resolved) {
 	from := "zsbx"
 	if r.Net.From != (policy.Origin{}) {
 		from = r.Net.From.String()
 	}
-	if r.Net.Mode == policy.NetOpen || r.Net.Mode == policy.NetPorts {
+	if r.Net.Mode == resolve.NetOpen || r.Net.Mode == resolve.NetPorts {
 		w.section("network: what it takes")
 		w.b.WriteString(network)
 	}
 	switch r.Net.Mode {
-	case policy.NetOpen:
+	case resolve.NetOpen:
 		w.section("network: open")
 		w.allow([]string{"network-outbound"}, from, "(remote ip)")
 		w.allow([]string{"network-bind", "network-inbound"}, from, "(local ip)")
@@ -40,7 +42,7 @@ func (w *sbpl) network(r *policy.Resolved) {
 		w.allow([]string{"network-outbound"}, from+": name lookups", `(literal "`+resolverSocket+`")`)
 		w.allow([]string{"file-read*"}, from+": name lookups", `(literal "/private/var/run/resolv.conf")`)
 		w.allow([]string{"mach-lookup"}, from+": name lookups", `(global-name "com.apple.dnssd.service")`)
-	case policy.NetPorts:
+	case resolve.NetPorts:
 		w.section("network: these TCP ports only")
 		for _, p := range r.Net.ConnectTCP {
 			w.allow([]string{"network-outbound"}, p.Origin.String(), tcpFilter("remote", p.Number))
@@ -48,7 +50,7 @@ func (w *sbpl) network(r *policy.Resolved) {
 		for _, p := range r.Net.BindTCP {
 			w.allow([]string{"network-bind", "network-inbound"}, p.Origin.String(), tcpFilter("local", p.Number))
 		}
-	case policy.NetNone:
+	case resolve.NetNone:
 		w.section("network: none")
 	default:
 		w.fail(string(r.Net.Mode), r.Net.From, errors.New("the network mode is unknown"))
@@ -61,7 +63,7 @@ func tcpFilter(side string, port uint16) string {
 
 // escapes closes the ways to make programs outside act for the command, as in sessions that are
 // only tracked.
-func (w *sbpl) escapes(r *policy.Resolved) {
+func (w *sbpl) escapes(r *resolve.Resolved) {
 	w.section("nothing may act outside on the command's behalf")
 	from := byZsbx("home directory")
 	rules, err := fingerprint.Escapes(w.optionalPath(r.Home, from), w.optionalPath(r.RealHome, from))
@@ -89,7 +91,7 @@ func (w *sbpl) rules(rules []fingerprint.Rule, from string) {
 //
 // In a writable tree sockets can be made, which is a part of writing, but not connected to. A
 // rule for the whole tree would also open sockets on which programs outside listen.
-func (w *sbpl) sockets(r *policy.Resolved) {
+func (w *sbpl) sockets(r *resolve.Resolved) {
 	w.section("sockets in the file system")
 	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
 	w.deny([]string{"network-outbound"}, "zsbx: launchd's sockets",
@@ -115,12 +117,12 @@ func (w *sbpl) protected(o Options) {
 
 // Closed returns the path that the profile closes to an access at p, whatever the policy
 // allows, or "".
-func (o *Options) Closed(r *policy.Resolved, p string, a policy.Access) string {
-	in := func(dir string) bool { return policy.Within(p, dir) }
+func (o *Options) Closed(r *resolve.Resolved, p string, a policy.Access) string {
+	in := func(dir string) bool { return host.Within(p, dir) }
 	if i := slices.IndexFunc(o.Hide, in); i >= 0 {
 		return o.Hide[i]
 	}
-	if i := slices.IndexFunc(o.Deny, func(d policy.DenyPath) bool { return in(d.Pattern) }); i >= 0 {
+	if i := slices.IndexFunc(o.Deny, func(d resolve.DenyPath) bool { return in(d.Pattern) }); i >= 0 {
 		return o.Deny[i].Pattern
 	}
 	if a&policy.Write == 0 {
@@ -147,7 +149,7 @@ func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
 	}
 	w.section(section)
 	for _, p := range paths {
-		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Named{Value: p, Origin: byZsbx(why)}})
+		w.denyPath(ops, resolve.DenyPath{Pattern: p, Deny: policy.Named{Value: p, Origin: byZsbx(why)}})
 	}
 }
 

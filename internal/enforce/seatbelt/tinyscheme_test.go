@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // TestTinyScheme lets TinyScheme, the ancestor of macOS' interpreter, read profiles. It must
@@ -23,7 +23,7 @@ func TestTinyScheme(t *testing.T) {
 	if err != nil {
 		testkit.Lacks(t, testkit.TinyScheme, err)
 	}
-	var paths []policy.Path
+	var paths []resolve.Path
 	for _, n := range nasty() {
 		p := flag("/Users/u/"+n, allAccess, fs.ModeDir)
 		if _, err := seatbelt.Profile(macPolicy(p), seatbelt.Options{}); err == nil {
@@ -31,7 +31,7 @@ func TestTinyScheme(t *testing.T) {
 		}
 	}
 	r := macPolicy(paths...)
-	r.Deny = []policy.DenyPath{denial("/Users/u/**/.env"), denial("/Users/u/proj/k[0-9]/?.pem"), denial(`/Users/u/a "b" \`)}
+	r.Deny = []resolve.DenyPath{denial("/Users/u/**/.env"), denial("/Users/u/proj/k[0-9]/?.pem"), denial(`/Users/u/a "b" \`)}
 	full, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys001", Unmade: []string{`/Users/ü/a "b" \.git/hooks`}})
 	if err != nil {
 		t.Fatal(err)

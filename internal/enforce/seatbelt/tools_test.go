@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -19,16 +21,16 @@ func TestMacTools(t *testing.T) {
 		"/Volumes/D/me/.local/state/fnm_multishells/1_2": "/Volumes/D/me/Library/Application Support/fnm/node-versions/v22/installation",
 		"/private/var/run/current-system":                "/nix/store/1-darwin-system", "/nix/store/1-darwin-system/sw": "/nix/store/2-system-path",
 	}
-	h := policy.Host{
+	h := host.Host{
 		OS: "macos", Dir: "/Volumes/D/me/proj", Home: "/Users/me", TempDir: temp, Env: []string{"PATH=/usr/bin:/bin", "FNM_MULTISHELL_PATH=/Users/me/.local/state/fnm_multishells/1_2"},
-		Lstat: func(p string) (policy.Stat, error) {
+		Lstat: func(p string) (host.Stat, error) {
 			switch {
 			case links[p] != "":
-				return policy.Stat{Mode: fs.ModeSymlink}, nil
+				return host.Stat{Mode: fs.ModeSymlink}, nil
 			case p == "/Applications/Xcode.app" || p == "/private/var/select/developer_dir":
-				return policy.Stat{}, fs.ErrNotExist
+				return host.Stat{}, fs.ErrNotExist
 			}
-			return policy.Stat{Mode: fs.ModeDir}, nil
+			return host.Stat{Mode: fs.ModeDir}, nil
 		},
 		Readlink: func(p string) (string, error) { return links[p], nil },
 		ReadDir:  func(string, int) ([]fs.DirEntry, error) { return nil, nil },
@@ -44,7 +46,7 @@ func TestMacTools(t *testing.T) {
 		all = append(all, p)
 	}
 	resolve := func(ps ...*policy.Policy) *Profile {
-		r, err := policy.Merge(ps...).Resolve(h)
+		r, err := resolve.Policy(policy.Merge(ps...), h)
 		if err != nil {
 			t.Fatal(err)
 		}

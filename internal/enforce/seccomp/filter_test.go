@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -14,11 +15,11 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 	t.Helper()
 	out := make(map[string]*Filter)
 	for _, abi := range []int{0, 2, 3, 7, 11} {
-		for name, net := range map[string]policy.ResolvedNet{
-			"open":  {Mode: policy.NetOpen},
-			"none":  {Mode: policy.NetNone},
-			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
-			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
+		for name, net := range map[string]resolve.ResolvedNet{
+			"open":  {Mode: resolve.NetOpen},
+			"none":  {Mode: resolve.NetNone},
+			"ports": {Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
+			"bind":  {Mode: resolve.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
 			f := Compile(Options{Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Names: abi == 7, Signals: signalsIn(abi), Truncate: abi >= 3, IoctlDev: abi >= 5, UserNS: abi == 11, Pids: abi == 3})
 			if f == nil {

@@ -1,6 +1,8 @@
 package seccomp
 
-import "github.com/zsbx/zsbx/policy"
+import (
+	"github.com/zsbx/zsbx/internal/resolve"
+)
 
 // The address families, types and protocols that the rules name
 // (linux/socket.h, linux/in.h, linux/netlink.h).
@@ -30,9 +32,9 @@ func (q *Options) networkRules() []rule {
 		unixSockets = append(noDatagrams(), unixSockets...)
 	}
 	switch q.Net.Mode {
-	case policy.NetNone:
+	case resolve.NetNone:
 		rules = append(rules, noNetworkRules(unixSockets)...)
-	case policy.NetPorts:
+	case resolve.NetPorts:
 		listen := len(q.Net.BindTCP) > 0 || q.Peers
 		rules = append(rules, portsRules(unixSockets, listen, q.Names)...)
 	default:

@@ -3,7 +3,7 @@ package seccomp
 import (
 	"slices"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // Options says what a filter is for.
@@ -12,7 +12,7 @@ type Options struct {
 	UID, GID     uint32 // of the command
 	Capabilities uint64 // of this process, as bits (capabilities(7))
 
-	Net      policy.ResolvedNet
+	Net      resolve.ResolvedNet
 	Peers    bool       // the broker answers connect(2) and listen(2)
 	Names    bool       // the broker asks name servers for the command
 	Signals  SignalMode // which signals the broker answers

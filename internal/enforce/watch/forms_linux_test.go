@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // TestForms: each call that the filter hands over although no rule of it decides has a form, and
 // the other way round. listen(2) has one for the broker's refusals; exit_group(2) is not refused.
 func TestForms(t *testing.T) {
-	q := seccomp.Options{Arch: runtime.GOARCH, Net: policy.ResolvedNet{Mode: policy.NetOpen}, Truncate: true, IoctlDev: true}
+	q := seccomp.Options{Arch: runtime.GOARCH, Net: resolve.ResolvedNet{Mode: resolve.NetOpen}, Truncate: true, IoctlDev: true}
 	plain := seccomp.Compile(q)
 	q.Record = true
 	watched := seccomp.Compile(q)

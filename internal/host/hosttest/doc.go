@@ -1,0 +1,2 @@
+// Package hosttest has machines for tests: one from a table, and one in a temporary directory.
+package hosttest

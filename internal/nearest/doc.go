@@ -1,0 +1,2 @@
+// Package nearest proposes the name that somebody may have meant.
+package nearest

@@ -1,0 +1,2 @@
+// Package presets lists the built-in presets and how each is detected. Package policy has their rules.
+package presets

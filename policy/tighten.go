@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/zsbx/zsbx/internal/syntax"
+	"github.com/zsbx/zsbx/internal/variables"
+)
+
+// Wider is one thing that a policy asks for beyond another.
+type Wider struct {
+	Key    string // as in a policy file: fs.rw, net.connect_tcp
+	Value  string // in a few words, or quoted as it is written
+	Origin Origin
+}
+
+// OnlyTightens reports whether merging p over base can take rights away but not add any,
+// on either system. base is what was merged before p, or nil. A policy that only tightens
+// may come from a stranger. The list has what asks for more: rules, presets, ports,
+// sockets, variables, a looser environment, a longer time.
+//
+// Denials, empty system categories, "allow = false" and lower limits tighten. A list of
+// ports does not, because it adds to another list.
+func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
+	if base == nil {
+		base = &Policy{}
+	}
+	var wider []Wider
+	seen := make(map[Wider]bool)
+	for _, os := range syntax.Systems {
+		for _, w := range p.On(os).widens(base.On(os)) {
+			if !seen[w] {
+				seen[w] = true
+				wider = append(wider, w)
+			}
+		}
+	}
+	return len(wider) == 0, wider
+}
+
+// widens lists what a flat policy asks for beyond base.
+func (p *Policy) widens(base *Policy) []Wider {
+	var all []Wider
+	for i := range keys {
+		k := &keys[i]
+		if k.wider == nil {
+			continue
+		}
+		before := ""
+		if old := k.values(base); old != nil && k.kind.single() {
+			before = old[0].Value
+		}
+		for _, v := range k.values(p) {
+			wider := k.wider(v.Value, before, base)
+			if l, is := k.at(p).(*Limit); is { // 0 is no limit
+				than := k.at(base).(*Limit).Value
+				wider = than != 0 && (l.Value == 0 || l.Value > than)
+			}
+			if wider {
+				all = append(all, Wider{k.name, k.describe(v), v.Origin})
+			}
+		}
+	}
+	return all
+}
+
+// describe returns what a value asks for, in a few words.
+func (k *key) describe(v Named) string {
+	switch {
+	case k.kind == textTable:
+		return v.Name + "=" + strconv.Quote(v.Value)
+	case k.kind.single(), k.kind == portList:
+		return v.Value
+	}
+	return strconv.Quote(v.Value)
+}
+
+// unshares reports whether something private becomes shared.
+func unshares(after, before string, _ *Policy) bool {
+	return before == wordPrivate && after == wordShared
+}
+
+// looser reports whether an environment mode lets more through. Mode "vars" does if base
+// names variables that control a loader, which scrubbed mode would hold back.
+func looser(after, before string, base *Policy) bool {
+	return slices.Index(syntax.EnvModes, after) > slices.Index(syntax.EnvModes, cmp.Or(before, EnvScrubbed)) ||
+		after == EnvVars && slices.ContainsFunc(base.Env.Allow, steersLoader)
+}
+
+// steersLoader reports whether a variable makes programs load other code.
+func steersLoader(n Named) bool { return variables.SteersLoader(n.Value) }

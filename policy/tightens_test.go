@@ -1,0 +1,99 @@
+package policy_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/internal/host/hosttest"
+	"github.com/zsbx/zsbx/internal/resolve"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestTightens checks the promise of OnlyTightens: merged over any base, such a policy gives no
+// access, port or variable that the base did not give.
+func TestTightens(t *testing.T) {
+	h := hosttest.Table(map[string]string{"/etc": "dir", "/usr/bin": "dir", "/home/u/x": "file", "/home/u/y": "dir", "/a$b": "dir", "/run/x": "socket", "/home/u/s": "socket", "/home/u/z": "dir", "/w/link": "-> /etc", "/ü \"q\" \\ '": "dir"})
+	h.Env = append(h.Env, "A=a", "CARGO_X=1", "OTHER=1", "LD_PRELOAD=/x", "MY_TOKEN=1")
+	tight := 0
+	rapid.Check(t, func(t *rapid.T) {
+		base, p := policy.DrawPolicy(t, true), policy.DrawPolicy(t, true)
+		for _, b := range []*policy.Policy{base, base.Linux, base.MacOS} {
+			if b != nil && b.Net.Allow.Value != "" { // flags are merged later, and nothing overrides them
+				b.Net.Allow.Origin = policy.Origin{Source: "user.toml"}
+			}
+		}
+		if rapid.Bool().Draw(t, "tame") { // most drawn policies widen
+			deny, system, limits, mode, allow := p.FS.Deny, p.FS.System, p.Limits, p.Env.Mode, p.Net.Allow
+			for _, c := range system.Categories() {
+				if *c.Rules != nil {
+					*c.Rules = []policy.Rule{}
+				}
+			}
+			p = &policy.Policy{FS: policy.FS{Deny: deny, System: system}, Limits: limits, Env: policy.Env{Mode: mode}, Net: policy.Net{Allow: allow}, Guard: p.Guard, Audit: policy.Audit{Required: p.Audit.Required}}
+		}
+		ok, wider := p.OnlyTightens(base)
+		if ok != (len(wider) == 0) {
+			t.Fatalf("%v, but %v", ok, wider)
+		}
+		if !ok {
+			return
+		}
+		tight++
+		before, err := resolve.Policy(base, h)
+		if err != nil {
+			return
+		}
+		after, err := resolve.Policy(policy.Merge(base, p), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/", "/etc/x", "/usr/bin/ls", "/w", "/w/.env", "/home/u/x", "/home/u/y/z", "/a$b"} {
+			for _, a := range []policy.Access{policy.Read, policy.Write, policy.Exec} {
+				if after.Allowed(path, a).Allowed && !before.Allowed(path, a).Allowed {
+					t.Fatalf("%s %s is allowed afterwards only", a, path)
+				}
+			}
+		}
+		for _, port := range append(portNumbers(base), 80) {
+			if after.Connect(port).Allowed && !before.Connect(port).Allowed || after.Bind(port).Allowed && !before.Bind(port).Allowed {
+				t.Fatalf("port %d is open afterwards only", port)
+			}
+		}
+		for _, e := range after.Env {
+			if !slices.Contains(before.Env, e) {
+				t.Fatalf("%s is set afterwards only: %q", e, before.Env)
+			}
+		}
+		if longer(after.Limits.Timeout.Value, before.Limits.Timeout.Value) || longer(after.Limits.MaxOutput.Value, before.Limits.MaxOutput.Value) {
+			t.Fatal("the limits are higher afterwards")
+		}
+		for _, n := range base.GuardOn(h.OS).Lists {
+			if !slices.Contains(policy.Merge(base, p).GuardOn(h.OS).Lists, n) {
+				t.Fatalf("the guard's list %s is off afterwards", n.Value)
+			}
+		}
+		log, err := resolve.AuditLog(base, h)
+		then, err2 := resolve.AuditLog(policy.Merge(base, p), h)
+		if err != nil || err2 != nil || log != nil && (then.Dir.Value != log.Dir.Value || then.Keep.Value != log.Keep.Value || log.Required.Value == "true" && then.Required.Value != "true") {
+			t.Fatalf("the audit log is %+v, %v and then %+v, %v", log, err, then, err2)
+		}
+	})
+	if tight == 0 && !testing.Short() { // of a few policies perhaps none tightens
+		t.Error("no policy that tightens was drawn")
+	}
+}
+
+func portNumbers(p *policy.Policy) []uint16 {
+	var all []uint16
+	for _, list := range [][]policy.Port{p.Net.ConnectTCP, p.Net.BindTCP} {
+		for _, port := range list {
+			all = append(all, port.Number)
+		}
+	}
+	return all
+}
+
+// longer compares limits, of which 0 is no limit.
+func longer(limit, than int64) bool { return than != 0 && (limit == 0 || limit > than) }
