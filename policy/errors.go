@@ -68,27 +68,6 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// UntrustedError says that a project's policy asks for something, and that the
-// user has not trusted it.
-type UntrustedError struct {
-	File    string
-	Changed bool  // it was trusted with another content
-	Unread  error // why it is not known whether it was trusted
-	Asks    []Wider
-}
-
-// Error names the file, and its first rule that allows something.
-func (e *UntrustedError) Error() string {
-	if e.Unread != nil {
-		return fmt.Sprintf("%s: the project policy allows more than it takes away, "+
-			"and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
-	}
-	if e.Changed {
-		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
-	}
-	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
-}
-
 // maxErrors bounds a report: a user who names a wrong file needs to see that, not a
 // hundred thousand lines.
 const maxErrors = 100

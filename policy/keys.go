@@ -12,6 +12,7 @@ import (
 	"github.com/zsbx/zsbx/internal/syntax"
 	"github.com/zsbx/zsbx/internal/tree"
 	"github.com/zsbx/zsbx/internal/units"
+	"github.com/zsbx/zsbx/internal/variables"
 )
 
 // What a policy file can say is one table. Decoding, writing, merging, comparing and
@@ -88,6 +89,21 @@ type widens func(after, before string, base *Policy) bool
 
 func always(string, string, *Policy) bool { return true }
 
+// unshares reports whether something private becomes shared.
+func unshares(after, before string, _ *Policy) bool {
+	return before == wordPrivate && after == wordShared
+}
+
+// looser reports whether an environment mode lets more through. Mode "vars" does if base
+// names variables that control a loader, which scrubbed mode would hold back.
+func looser(after, before string, base *Policy) bool {
+	return slices.Index(syntax.EnvModes, after) > slices.Index(syntax.EnvModes, cmp.Or(before, EnvScrubbed)) ||
+		after == EnvVars && slices.ContainsFunc(base.Env.Allow, steersLoader)
+}
+
+// steersLoader reports whether a variable makes programs load other code.
+func steersLoader(n Named) bool { return variables.SteersLoader(n.Value) }
+
 // keys are in the order in which they are written to files and named in messages.
 var keys = [...]key{
 	{"presets", textList, func(p *Policy) any { return &p.Presets }, presets.Check, always, 0},
@@ -137,6 +153,24 @@ func keyNamed(name string) *key {
 func (p *Policy) system(yield func(*key, *[]Rule) bool) {
 	for i := range keys {
 		if k := &keys[i]; k.kind == pathCategory && !yield(k, k.at(p).(*[]Rule)) {
+			return
+		}
+	}
+}
+
+// Rules yields all rules for paths. The system's categories come first, each with its
+// access.
+func (p *Policy) Rules(yield func(Rule) bool) {
+	for k, rules := range p.system {
+		for _, r := range *rules {
+			r.Access = k.access
+			if !yield(r) {
+				return
+			}
+		}
+	}
+	for _, r := range p.FS.Rules {
+		if !yield(r) {
 			return
 		}
 	}

@@ -49,6 +49,11 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
 }
 
+// BuiltIn reports whether a rule is from the baseline or a preset.
+func (o Origin) BuiltIn() bool {
+	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
+}
+
 // Rule allows Access on Path and on everything below it.
 type Rule struct {
 	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded for the machine
@@ -206,29 +211,6 @@ type Audit struct {
 	Dir      Named // as in Rule.Path; by default in zsbx's own directory
 	Keep     Named // how many days files are kept, "0" for ever; by default 90
 	Required Named // "true": no command runs without its line
-}
-
-// Rules yields all rules for paths. The system's categories come first, each with its
-// access.
-func (p *Policy) Rules(yield func(Rule) bool) {
-	for k, rules := range p.system {
-		for _, r := range *rules {
-			r.Access = k.access
-			if !yield(r) {
-				return
-			}
-		}
-	}
-	for _, r := range p.FS.Rules {
-		if !yield(r) {
-			return
-		}
-	}
-}
-
-// BuiltIn reports whether a rule is from the baseline or a preset.
-func (o Origin) BuiltIn() bool {
-	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
 }
 
 // ThisSystem returns the name that policies use for this system, for Baseline.

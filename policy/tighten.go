@@ -1,12 +1,10 @@
 package policy
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
 	"strconv"
 
 	"github.com/zsbx/zsbx/internal/syntax"
-	"github.com/zsbx/zsbx/internal/variables"
 )
 
 // Wider is one thing that a policy asks for beyond another.
@@ -77,17 +75,23 @@ func (k *key) describe(v Named) string {
 	return strconv.Quote(v.Value)
 }
 
-// unshares reports whether something private becomes shared.
-func unshares(after, before string, _ *Policy) bool {
-	return before == wordPrivate && after == wordShared
+// UntrustedError says that a project's policy asks for something, and that the
+// user has not trusted it.
+type UntrustedError struct {
+	File    string
+	Changed bool  // it was trusted with another content
+	Unread  error // why it is not known whether it was trusted
+	Asks    []Wider
 }
 
-// looser reports whether an environment mode lets more through. Mode "vars" does if base
-// names variables that control a loader, which scrubbed mode would hold back.
-func looser(after, before string, base *Policy) bool {
-	return slices.Index(syntax.EnvModes, after) > slices.Index(syntax.EnvModes, cmp.Or(before, EnvScrubbed)) ||
-		after == EnvVars && slices.ContainsFunc(base.Env.Allow, steersLoader)
+// Error names the file, and its first rule that allows something.
+func (e *UntrustedError) Error() string {
+	if e.Unread != nil {
+		return fmt.Sprintf("%s: the project policy allows more than it takes away, "+
+			"and whether you trust it can't be read: %v", e.Asks[0].Origin, e.Unread)
+	}
+	if e.Changed {
+		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
+	}
+	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
 }
-
-// steersLoader reports whether a variable makes programs load other code.
-func steersLoader(n Named) bool { return variables.SteersLoader(n.Value) }

@@ -74,17 +74,3 @@ func (h *Host) MayReach(p string) bool {
 	}
 	return !errors.Is(why, fs.ErrPermission) || h.MayOpen(p, at.Stat)
 }
-
-// Way is where a path leads. If that is Unknown, Path and Links are as far as it is known, and
-// the rest of the path is appended.
-type Way struct {
-	Path  string   // canonical; it need not exist
-	Links []string // the symbolic links on the way, each in a canonical directory
-	Found
-}
-
-// Way follows every symbolic link of an absolute path, also as the last name.
-func (h *Host) Way(p string) Way {
-	real, links, st, err := h.Trail(p)
-	return Way{Path: real, Links: links, Found: Seen(st, err)}
-}

@@ -261,6 +261,25 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 	return pl.Path, pl.Links, pl.Stat, err
 }
 
+// Spelled returns where a path leads, spelled as on disk.
+func (h *Host) Spelled(p string) (Walked, error) {
+	return newWalker(h, 8).Spelled(p)
+}
+
+// Way is where a path leads. If that is Unknown, Path and Links are as far as it is known, and
+// the rest of the path is appended.
+type Way struct {
+	Path  string   // canonical; it need not exist
+	Links []string // the symbolic links on the way, each in a canonical directory
+	Found
+}
+
+// Way follows every symbolic link of an absolute path, also as the last name.
+func (h *Host) Way(p string) Way {
+	real, links, st, err := h.Trail(p)
+	return Way{Path: real, Links: links, Found: Seen(st, err)}
+}
+
 // spelling returns the path of a file with its last name as the directory has it. If the
 // directory can't be read, the path stays as it is.
 func (w *Walker) spelling(dir, full string, st Stat) (exact string, unread bool) {

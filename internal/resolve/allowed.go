@@ -108,26 +108,6 @@ func (r *Resolved) Look(name string) (p string, st host.Stat, exists bool) {
 	return pl.Path, pl.Stat, pl.Gone == ""
 }
 
-// Secret returns the known place of secrets that a canonical path is in, or that is in
-// it, or "". It costs some hundred looks at the file system.
-func (r *Resolved) Secret(p string) string {
-	g := newGuard(&r.host, nil)
-	if g.public(p, false) {
-		return ""
-	}
-	s := g.secret(p, false)
-	if s == "" {
-		return ""
-	}
-	return g.present(p, s)
-}
-
-// HoldsSecrets says that what Secret returned is a place of secrets.
-func (r *Resolved) HoldsSecrets(secret string) string {
-	g := guard{host: &r.host}
-	return g.holds(secret)
-}
-
 // Covers reports whether the rule applies to an absolute, canonical path: its own, or one
 // below it if it is a directory.
 func (p *Path) Covers(name string) bool {

@@ -1,13 +1,9 @@
 package resolve
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -16,36 +12,6 @@ import (
 // there can make them do what it wants, in other projects too. So the presets
 // point these tools to a directory that belongs to one working directory and
 // to commands under zsbx. It stays, so that the next run is fast.
-
-// cacheVariable names it in a path.
-const cacheVariable = "ZSBX_CACHE"
-
-// The directories of these caches, below the directory for caches.
-const (
-	projectCaches = "/zsbx-caches/"
-	agentCaches   = "/zsbx-agents"
-)
-
-// projectCache returns the project's own cache, or "" if there is no place for one. Its
-// name is made from the working directory's, so no other project has it. A coding agent
-// has a separate one, which is a place of secrets, because its login is in it.
-func (v *view) projectCache() string {
-	base := v.expanded("${XDG_CACHE_HOME:-~/.cache}")
-	usual := v.expanded("~/.cache")
-	// In the project other commands can read it.
-	if v.agents != "" && base != usual && host.Within(v.Way(base).Path, v.Project()) {
-		base = usual
-	}
-	if !path.IsAbs(base) {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(v.Dir))
-	id := hex.EncodeToString(sum[:8])
-	if v.agents != "" {
-		return path.Clean(base) + agentCaches + "/" + id + v.agents
-	}
-	return path.Clean(base) + projectCaches + id
-}
 
 // cacheOfAgents returns what the agents' presets among the rules add to a cache's name:
 // "-claude", or "" for none.

@@ -99,3 +99,9 @@ func (rs *resolver) logicalDir() string {
 	}
 	return pwd
 }
+
+// envVar is what was decided about a variable.
+type envVar struct {
+	value string
+	keep  bool
+}

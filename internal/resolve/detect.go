@@ -127,32 +127,6 @@ func programOf(argv []string) string {
 	return argv[0]
 }
 
-// programDir returns the directory in which the search path finds a program, as it is
-// written in PATH. It is "" for a program that is named by its path, or not found.
-func programDir(h *host.Host, program string, search []string) string {
-	if program == "" || strings.Contains(program, "/") {
-		return ""
-	}
-	for _, dir := range search {
-		if at := h.Look(path.Join(dir, program)); at.Presence == host.Present && !at.IsDir() {
-			return dir
-		}
-	}
-	return ""
-}
-
-// searchPath returns PATH's absolute elements, cleaned. A relative element depends on the
-// working directory, so no right is tied to it.
-func searchPath(h *host.Host) []string {
-	var dirs []string
-	for dir := range strings.SplitSeq(h.Getenv("PATH"), ":") {
-		if strings.HasPrefix(dir, "/") {
-			dirs = append(dirs, path.Clean(dir))
-		}
-	}
-	return dirs
-}
-
 // maxBelow is how many directories below the working directory are looked at, and maxInBelow
 // how many entries of each: all of a large tree would take longer than the rest of a start.
 const maxBelow, maxInBelow = 32, 64

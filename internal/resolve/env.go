@@ -121,12 +121,6 @@ type envFilter struct {
 	warnings policy.Errors
 }
 
-// envVar is what was decided about a variable.
-type envVar struct {
-	value string
-	keep  bool
-}
-
 // passes decides whether a variable of the caller's reaches the command. A glob does not
 // include what controls a loader or looks like a secret: it must be named in full.
 func (f *envFilter) passes(name, value string) bool {

@@ -2,6 +2,8 @@ package resolve
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -12,8 +14,6 @@ import (
 	"github.com/zsbx/zsbx/internal/syntax"
 	"github.com/zsbx/zsbx/policy"
 )
-
-var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
 // view is the machine as paths are expanded on it: presets see the variables that a policy sets.
 type view struct {
@@ -85,6 +85,16 @@ func (v *view) whole(s string, quote func(string) string) (string, error) {
 	return quote(base) + "/" + rest, err
 }
 
+var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
+
+// expandCode returns the code for an error of view.absolute or view.whole.
+func expandCode(err error) policy.Code {
+	if errors.Is(err, errUnset) {
+		return policy.CodeVariable
+	}
+	return policy.CodeValue
+}
+
 // expanded returns a built-in path without "~" and variables, or "" if that is not possible.
 func (v *view) expanded(s string) string {
 	p, _ := v.expand(s)
@@ -114,6 +124,36 @@ func (v *view) lookup(name string) (string, error) {
 		return "", fmt.Errorf("$%s has a control character", name)
 	}
 	return value, nil
+}
+
+// cacheVariable names the project's own cache in a path.
+const cacheVariable = "ZSBX_CACHE"
+
+// The directories of projects' and agents' caches, below the directory for caches.
+const (
+	projectCaches = "/zsbx-caches/"
+	agentCaches   = "/zsbx-agents"
+)
+
+// projectCache returns the project's own cache, or "" if there is no place for one. Its
+// name is made from the working directory's, so no other project has it. A coding agent
+// has a separate one, which is a place of secrets, because its login is in it.
+func (v *view) projectCache() string {
+	base := v.expanded("${XDG_CACHE_HOME:-~/.cache}")
+	usual := v.expanded("~/.cache")
+	// In the project other commands can read it.
+	if v.agents != "" && base != usual && host.Within(v.Way(base).Path, v.Project()) {
+		base = usual
+	}
+	if !path.IsAbs(base) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(v.Dir))
+	id := hex.EncodeToString(sum[:8])
+	if v.agents != "" {
+		return path.Clean(base) + agentCaches + "/" + id + v.agents
+	}
+	return path.Clean(base) + projectCaches + id
 }
 
 // forPresets returns the machine as presets see it: a variable that the policy sets moves a

@@ -21,15 +21,6 @@ type repository struct {
 	objects string // the directory of objects, if that is elsewhere and belongs to the tree, too
 }
 
-// unproved is a git directory to which .git of a working tree leads, but which does not say
-// that it belongs to that tree.
-type unproved struct {
-	from   string        // .git, or what leads there from it
-	dir    string        // canonical
-	owner  string        // what it belongs to, as far as it says; "" for nothing
-	access policy.Access // what the working tree has
-}
-
 var errNoRepository = errors.New("no git repository")
 
 // git adds the repository of the working directory if the git preset is in use.

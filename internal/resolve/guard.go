@@ -1,15 +1,12 @@
 package resolve
 
 import (
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/host"
-	"github.com/zsbx/zsbx/internal/presets"
-	"github.com/zsbx/zsbx/internal/tables"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -43,61 +40,15 @@ func (rs *resolver) guard() {
 	}
 }
 
-// skipped notes why a rule, or its write access, was left out, if there is a reason.
-func (rs *resolver) skipped(rule policy.Rule, why string) bool {
-	if why != "" {
-		rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: why})
-	}
-	return why != ""
-}
-
-// refuse returns an error for a rule that would break what zsbx relies on.
-func (rs *resolver) refuse(p *Path) error {
-	if rs.host.OS != "linux" {
-		return nil
-	}
-	for _, link := range p.Links {
-		if (link == "/proc/self" || link == "/proc/thread-self") && host.Within(p.Path, "/proc") {
-			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead",
-				p.Written)
-		}
-	}
-	if p.Access&policy.Write == 0 {
-		return nil
-	}
-	for _, dir := range [...]string{"/proc", "/sys/fs/cgroup"} {
-		if host.Within(p.Path, dir) {
-			return fmt.Errorf("%s must not be writable: tracking and the sandbox itself rely on %s", p.Path, dir)
-		}
-	}
-	return nil
-}
-
-// unwritable returns why only the user should make a path writable, or "".
-func (g *guard) unwritable(p *Path) string {
-	if g.search == nil {
-		g.search = realSearchPath(&g.host.Host)
-	}
-	if dir := g.onPATH(p); dir != "" {
-		return dir + " is on PATH"
-	}
-	if place := g.usedOutside(p); place != "" && p.Rule.Origin.Source != "preset git" {
-		return "programs outside run or trust " + place
-	}
-	return ""
-}
-
-// guarded reports whether a rule is built in and depends on the home directory or on
-// variables.
-func guarded(r *policy.Rule) bool {
-	return r.Origin.BuiltIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
-}
-
-// isAgent reports whether a rule is from a coding agent's preset. Only these may open the
-// agents' logins.
-func isAgent(r *policy.Rule) bool {
-	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
-	return ok && slices.ContainsFunc(presets.All(), func(p presets.Info) bool { return p.Agent && p.Name == name })
+// guard is what paths are compared with. All of it is canonical.
+type guard struct {
+	host    *view
+	home    string
+	dir     string
+	project string // the repository around dir; "" until it is needed
+	secrets []secretPlace
+	search  []string
+	open    []string // what users made writable
 }
 
 // newGuard finds out what there is to guard. paths has what users made writable.
@@ -112,17 +63,6 @@ func newGuard(v *view, paths []Path) *guard {
 		}
 	}
 	return g
-}
-
-// guard is what paths are compared with. All of it is canonical.
-type guard struct {
-	host    *view
-	home    string
-	dir     string
-	project string // the repository around dir; "" until it is needed
-	secrets []secretPlace
-	search  []string
-	open    []string // what users made writable
 }
 
 // refuse returns why a preset must not open a path at all, or "".
@@ -145,6 +85,79 @@ func (g *guard) refuse(p *Path) string {
 		return "a preset never makes the working directory writable"
 	}
 	return ""
+}
+
+// unwritable returns why only the user should make a path writable, or "".
+func (g *guard) unwritable(p *Path) string {
+	if g.search == nil {
+		g.search = realSearchPath(&g.host.Host)
+	}
+	if dir := g.onPATH(p); dir != "" {
+		return dir + " is on PATH"
+	}
+	if place := g.usedOutside(p); place != "" && p.Rule.Origin.Source != "preset git" {
+		return "programs outside run or trust " + place
+	}
+	return ""
+}
+
+// secret returns a place of secrets that is in a path, or that the path is in, or "". For
+// an agent's preset, the places of agents do not count.
+func (g *guard) secret(p string, agent bool) string {
+	for i := range g.secrets {
+		s := &g.secrets[i]
+		if s.agent && agent {
+			continue
+		}
+		if host.Within(s.base, p) {
+			return s.base + "/" + s.names[0]
+		}
+		if !host.Within(p, s.base) {
+			continue
+		}
+		below := p[len(s.base)+1:]
+		first, _ := slices.BinarySearch(s.names, below)
+		for at := first; at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
+			if host.Within(s.names[at], below) {
+				return s.base + "/" + s.names[at]
+			}
+		}
+		for end := strings.LastIndexByte(below, '/'); end > 0; end = strings.LastIndexByte(below[:end], '/') {
+			if _, found := slices.BinarySearch(s.names, below[:end]); found {
+				return s.base + "/" + below[:end]
+			}
+		}
+	}
+	return ""
+}
+
+// present returns a place of secrets in a path that is there, or else the one that was found.
+func (g *guard) present(p, found string) string {
+	if host.Within(p, found) {
+		return found
+	}
+	for _, s := range g.secrets {
+		for _, name := range s.names {
+			at := s.base + "/" + name
+			if host.Within(at, p) && g.host.Look(at).Presence == host.Present {
+				return at
+			}
+		}
+	}
+	return found
+}
+
+// holds says that a place is one of secrets. That it has some is not said of one that is missing.
+func (g *guard) holds(secret string) string {
+	if g.host.Look(secret).Presence == host.Absent {
+		return secret + " is a place for secrets"
+	}
+	return secret + " holds secrets"
+}
+
+// public reports whether a path is that of a public key beside SSH's private ones.
+func (g *guard) public(p string, dir bool) bool {
+	return !dir && path.Dir(p) == g.home+"/.ssh" && strings.HasSuffix(p, ".pub")
 }
 
 // changeable reports whether a link may have been put there by a command (this one, or an
@@ -172,32 +185,6 @@ func (g *guard) onPATH(p *Path) string {
 	return ""
 }
 
-// realSearchPath returns PATH, also with its links followed: a directory that does not exist may
-// be made later. It is never nil.
-func realSearchPath(h *host.Host) []string {
-	dirs := []string{}
-	for _, dir := range searchPath(h) {
-		dirs = append(dirs, dir)
-		if real := h.Way(dir).Path; real != dir {
-			dirs = append(dirs, real)
-		}
-	}
-	return dirs
-}
-
-// places returns the places in a section of the table.
-func places(section string) []string { return tables.Find(tables.Places, section) }
-
-// StartupFiles returns files and directories below the home directory that the user's next
-// shell, login, git or editor reads and executes on a system. The caller must not change the
-// list.
-func StartupFiles(os string) []string {
-	if more := places("startup " + os); more != nil {
-		return slices.Concat(places("startup"), more)
-	}
-	return places("startup")
-}
-
 // usedOutside returns which place that programs outside run or trust could be changed by writing to a
 // path, or "".
 func (g *guard) usedOutside(p *Path) string {
@@ -210,16 +197,4 @@ func (g *guard) usedOutside(p *Path) string {
 		return placeOf(rel, p.Mode.IsDir(), "startup", "startup macos", "programs")
 	}
 	return placeOf(p.Path, p.Mode.IsDir(), "system")
-}
-
-// placeOf returns the first place of some sections that a path is in, or that is in it.
-func placeOf(p string, dir bool, sections ...string) string {
-	for _, section := range sections {
-		for _, place := range places(section) {
-			if host.Within(p, place) || dir && host.Within(place, p) {
-				return place
-			}
-		}
-	}
-	return ""
 }

@@ -4,38 +4,10 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
-
-// What is on PATH, and open to the command or not.
-
-// venvVariable names the first virtual environment on PATH in a preset's path.
-const venvVariable = "ZSBX_VENV"
-
-// venv returns the first virtual environment on PATH, or "". It has a file pyvenv.cfg, and its
-// programs are in bin (venv, in Python's documentation). Directories of the system are not
-// looked at.
-func venv(h *host.Host) string {
-	for _, dir := range searchPath(h) {
-		top, name := path.Split(dir)
-		if name == "bin" && !ordinary(dir) && h.Look(top+"pyvenv.cfg").Presence == host.Present {
-			return path.Clean(top)
-		}
-	}
-	return ""
-}
-
-// ordinary reports whether a directory is one of the system's, or one of the usual ones for
-// programs in the home directory.
-func ordinary(dir string) bool {
-	system := func(top string) bool { return host.Within(dir, top) }
-	return slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/opt", "/snap", "/nix"}, system) ||
-		strings.HasSuffix(dir, "/.local/bin") || strings.HasSuffix(dir, "/.cargo/bin") ||
-		strings.HasSuffix(dir, "/go/bin")
-}
 
 // mostPrograms is how many entries of a directory on PATH are looked at for a program.
 const mostPrograms = 64

@@ -12,6 +12,15 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
+// unproved is a git directory to which .git of a working tree leads, but which does not say
+// that it belongs to that tree.
+type unproved struct {
+	from   string        // .git, or what leads there from it
+	dir    string        // canonical
+	owner  string        // what it belongs to, as far as it says; "" for nothing
+	access policy.Access // what the working tree has
+}
+
 // Short writes a canonical path as in a rule: relative to the working directory or the
 // home directory, if it is below one.
 func (r *Resolved) Short(p string) string {
@@ -173,4 +182,14 @@ func (r *Resolved) Policy() *policy.Policy {
 		p.Net.Unix = append(p.Net.Unix, policy.Named{Value: syntax.Literal(sock.Path), Origin: sock.Rule.Origin})
 	}
 	return p
+}
+
+// builtIn returns the paths of built-in rules, which are few even if the user has many.
+func (r *Resolved) builtIn() (all []*Path) {
+	for i := range r.Paths {
+		if p := &r.Paths[i]; p.Rule.Origin.BuiltIn() {
+			all = append(all, p)
+		}
+	}
+	return all
 }

@@ -3,150 +3,33 @@ package resolve
 import (
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/syntax"
 	"github.com/zsbx/zsbx/internal/tables"
 	"github.com/zsbx/zsbx/policy"
 )
 
-// secretPlace is one directory of the table on this machine, with places in it.
-type secretPlace struct {
-	base  string // canonical
-	names []string
-	agent bool // of coding agents
+// Secret returns the known place of secrets that a canonical path is in, or that is in
+// it, or "". It costs some hundred looks at the file system.
+func (r *Resolved) Secret(p string) string {
+	g := newGuard(&r.host, nil)
+	if g.public(p, false) {
+		return ""
+	}
+	s := g.secret(p, false)
+	if s == "" {
+		return ""
+	}
+	return g.present(p, s)
 }
 
-// secretTrees is the section of files with tokens in directories that presets open
-// completely.
-const secretTrees = "trees"
-
-// secretVariables is the section of variables that move a place of secrets.
-const secretVariables = "variables"
-
-// agents is the kind of the places and variables of coding agents.
-const agents = "coding agents"
-
-// secretPaths returns the places of the table on this machine.
-func secretPaths(v *view) []secretPlace {
-	if v.Home == "" {
-		return nil
-	}
-	groups := tables.Secrets
-	all := make([]secretPlace, 0, len(groups)+8)
-	bases := make(map[string][]string, 8)
-	usual := &view{Host: host.Host{Home: v.Home}}
-	for i := range groups {
-		s := &groups[i]
-		switch s.Name {
-		case secretTrees:
-			continue
-		case secretVariables:
-			if moved := movedSecrets(&v.Host, s); len(moved.names) > 0 {
-				all = append(all, moved)
-			}
-			continue
-		}
-		if bases[s.Note] == nil { // the default stays a place of secrets even if a variable moves it
-			bases[s.Note] = slices.Compact([]string{secretBase(&v.Host, usual, s.Note), secretBase(&v.Host, v, s.Note)})
-		}
-		for _, base := range bases[s.Note] {
-			all = append(all, secretPlace{base, s.Entries, s.Name == agents})
-		}
-	}
-	return all
-}
-
-// movedSecrets returns the places of secrets in the home directory that variables name. A
-// rule for all of the home directory does not mean them, just as it does not mean the
-// default places.
-func movedSecrets(h *host.Host, variables *tables.Section) secretPlace {
-	at := h.Way(h.Home)
-	home := at.Path
-	set := secretPlace{base: home, agent: variables.Note == agents}
-	if at.Presence == host.Absent || home == "/" {
-		return set
-	}
-	for _, name := range variables.Entries {
-		for p := range strings.SplitSeq(h.Getenv(name), ":") {
-			if !path.IsAbs(p) {
-				continue
-			}
-			if real := h.Way(p).Path; real != home && host.Within(real, home) {
-				set.names = append(set.names, real[len(home)+1:])
-			}
-		}
-	}
-	slices.Sort(set.names)
-	return set
-}
-
-// secretBase returns a directory of the table, with the variables of a host. It is
-// canonical, as far as that is known, unless it does not exist.
-func secretBase(h *host.Host, vars *view, base string) string {
-	written := vars.expanded(base)
-	if to := h.Way(written); to.Presence != host.Absent {
-		return to.Path
-	}
-	return written
-}
-
-// secret returns a place of secrets that is in a path, or that the path is in, or "". For
-// an agent's preset, the places of agents do not count.
-func (g *guard) secret(p string, agent bool) string {
-	for i := range g.secrets {
-		s := &g.secrets[i]
-		if s.agent && agent {
-			continue
-		}
-		if host.Within(s.base, p) {
-			return s.base + "/" + s.names[0]
-		}
-		if !host.Within(p, s.base) {
-			continue
-		}
-		below := p[len(s.base)+1:]
-		first, _ := slices.BinarySearch(s.names, below)
-		for at := first; at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
-			if host.Within(s.names[at], below) {
-				return s.base + "/" + s.names[at]
-			}
-		}
-		for end := strings.LastIndexByte(below, '/'); end > 0; end = strings.LastIndexByte(below[:end], '/') {
-			if _, found := slices.BinarySearch(s.names, below[:end]); found {
-				return s.base + "/" + below[:end]
-			}
-		}
-	}
-	return ""
-}
-
-// present returns a place of secrets in a path that is there, or else the one that was found.
-func (g *guard) present(p, found string) string {
-	if host.Within(p, found) {
-		return found
-	}
-	for _, s := range g.secrets {
-		for _, name := range s.names {
-			at := s.base + "/" + name
-			if host.Within(at, p) && g.host.Look(at).Presence == host.Present {
-				return at
-			}
-		}
-	}
-	return found
-}
-
-// holds says that a place is one of secrets. That it has some is not said of one that is missing.
-func (g *guard) holds(secret string) string {
-	if g.host.Look(secret).Presence == host.Absent {
-		return secret + " is a place for secrets"
-	}
-	return secret + " holds secrets"
+// HoldsSecrets says that what Secret returned is a place of secrets.
+func (r *Resolved) HoldsSecrets(secret string) string {
+	g := guard{host: &r.host}
+	return g.holds(secret)
 }
 
 // denySecrets denies the files with tokens in what presets or the baseline opened, unless
@@ -174,46 +57,6 @@ func (rs *resolver) denySecrets() {
 			}
 		}
 	}
-}
-
-// builtIn returns the paths of built-in rules, which are few even if the user has many.
-func (r *Resolved) builtIn() (all []*Path) {
-	for i := range r.Paths {
-		if p := &r.Paths[i]; p.Rule.Origin.BuiltIn() {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-func (rs *resolver) denyPath(p, written string, from policy.Origin, secret bool) {
-	deny := policy.Named{Value: glob.QuoteMeta(syntax.Literal(written)), Origin: from}
-	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: deny, Secret: secret})
-}
-
-// tokenFiles returns the files that a pattern of secretTrees names on this machine, if
-// the directory with which it begins is wanted. Some of them may not exist. If that directory
-// can't be listed, it is unread: it may have any of them.
-func tokenFiles(v *view, pattern string, wanted func(dir string) bool) (all, unread []string) {
-	whole := v.expanded(pattern)
-	dir, rest, wild := strings.Cut(whole, "/*")
-	if !wild {
-		dir = path.Dir(whole)
-	}
-	if whole == "" || !wanted(dir) { // "" if it is not known
-		return nil, nil
-	}
-	if !wild {
-		return []string{whole}, nil
-	}
-	entries, err := v.Entries(dir, -1)
-	if err != nil && !host.Missing(err) {
-		return nil, []string{dir}
-	}
-	for _, e := range entries {
-		all = append(all, dir+"/"+e.Name()+rest)
-	}
-	return all, nil
 }
 
 // spareSecrets closes the places of secrets in what wide rules open. These are a user's
@@ -379,9 +222,4 @@ func (r *Resolved) Unwise() func(p string, a policy.Access, dir bool) string {
 		}
 		return g.unwritable(&at)
 	}
-}
-
-// public reports whether a path is that of a public key beside SSH's private ones.
-func (g *guard) public(p string, dir bool) bool {
-	return !dir && path.Dir(p) == g.home+"/.ssh" && strings.HasSuffix(p, ".pub")
 }

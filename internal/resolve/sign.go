@@ -1,7 +1,7 @@
 package resolve
 
 import (
-	"crypto/sha1" //
+	"crypto/sha1" //nolint:gosec // GnuPG names a directory by it
 	"encoding/base32"
 	"fmt"
 	"io/fs"

@@ -3,6 +3,7 @@ package resolve
 import (
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -11,12 +12,12 @@ import (
 // Info.plist or its SharedFrameworks are closed. It is not known before where the rule
 // leads: it may go by xcode-select(1)'s link or by DEVELOPER_DIR, which may also name the
 // .app (xcrun(1)).
-func (rs *resolver) wholeApp(p *Path) {
+func wholeApp(w *host.Walker, p *Path) {
 	app := strings.TrimSuffix(strings.TrimSuffix(p.Path, "/Developer"), "/Contents")
 	if !strings.HasSuffix(app, ".app") || p.Access&policy.Exec == 0 {
 		return
 	}
-	if pl, err := rs.w.Walk(app + "/Contents"); err == nil && pl.Gone == "" && pl.Path == app+"/Contents" {
+	if pl, err := w.Walk(app + "/Contents"); err == nil && pl.Gone == "" && pl.Path == app+"/Contents" {
 		p.Path = pl.Path
 		p.Mode = pl.Stat.Mode.Type()
 		p.ID = pl.Stat.ID
