@@ -11,7 +11,7 @@ import (
 )
 
 // mostPublic is how many names all packages that other modules can import may export.
-const mostPublic = 275
+const mostPublic = 160
 
 // TestPublicNames: what other modules can import exports few names, each with a sentence, and
 // no type of an internal package in a signature, a field or a definition.
