@@ -154,7 +154,7 @@ func newHarness(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{zsbx: zsbx, self: self, limit: testkit.Patience, workers: 2, seed: 1, table: &table{}}
+	h := &harness{zsbx: zsbx, self: self, limit: testkit.Patience, workers: 4, seed: 1, table: &table{}}
 	if err := h.control(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 // Command suite runs go test with its own arguments and shows what go test shows. Its last line
 // says how many tests ran, and how many were skipped for lack of which package.
 //
+// For all packages, "./...", it starts those first whose tests take longest, and runs the tests of
+// one package more at the same time than the machine has processors, because many tests wait.
+//
 // With -skipped as the first argument it also says of each skipped test why.
 package main
 
@@ -12,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 func main() {
@@ -26,7 +30,7 @@ func main() {
 		os.Exit(2)
 	}
 	s := newSuite(string(packages), installed)
-	goTest := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	goTest := exec.Command("go", append([]string{"test", "-json"}, longestFirst(args, runtime.NumCPU())...)...)
 	goTest.Stderr = os.Stderr
 	out, err := goTest.StdoutPipe()
 	if err != nil {

@@ -7,8 +7,24 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
+
+// longest are the packages whose tests take longest. If one of them began late, it would run alone
+// at the end.
+var longest = []string{"./cmd", "./scripts/faults", "./internal/enforce/attack", "./internal/track"}
+
+// longestFirst returns the arguments of go test that run all packages, if args name all of them. go
+// test begins with the packages that are named first, and names none twice.
+func longestFirst(args []string, processors int) []string {
+	all := slices.Index(args, "./...")
+	if all < 0 {
+		return args
+	}
+	several := []string{"-p", strconv.Itoa(processors + 1)}
+	return slices.Concat(several, args[:all], longest, args[all:])
+}
 
 // An event is what go test -json says, as go doc test2json describes it.
 type event struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,4 +106,21 @@ func sorted(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "")
+}
+
+// TestLongestFirst: the packages that take longest exist, and are named before all the others.
+func TestLongestFirst(t *testing.T) {
+	got := strings.Join(longestFirst([]string{"-timeout", "30m", "./..."}, 2), " ")
+	if want := "-p 3 -timeout 30m " + strings.Join(longest, " ") + " ./..."; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	few := []string{"-run", "TestX", "./policy/..."}
+	if got := longestFirst(few, 2); !slices.Equal(got, few) {
+		t.Errorf("got %q", got)
+	}
+	for _, dir := range longest {
+		if tests, _ := filepath.Glob("../../" + dir + "/*_test.go"); len(tests) == 0 {
+			t.Errorf("%s has no tests", dir)
+		}
+	}
 }
