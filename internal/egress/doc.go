@@ -6,5 +6,6 @@
 //
 //   - rule reads rules, and decides: for a check, the resolver, the broker and the relay
 //   - names answers DNS messages, and knows which address it has handed out for which name
+//   - relay dials what is allowed, looks at what a client sends, and passes bytes on
 //   - hello reads a ClientHello, http1 requests: they know no rules
 package egress

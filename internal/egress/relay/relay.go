@@ -1,0 +1,275 @@
+// Package relay passes connections on to hosts that are allowed. It dials the host, reads
+// what the client sends first, and passes bytes on in both directions if that names the
+// host. Of HTTP/1 it reads each request.
+package relay
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zsbx/zsbx/internal/egress"
+	"github.com/zsbx/zsbx/internal/egress/rule"
+)
+
+// Dialer makes a TCP connection to "ADDRESS:PORT"; to "NAME:PORT" only if a proxy has a name.
+type Dialer func(ctx context.Context, address string) (net.Conn, error)
+
+// Config is what a Relay works with.
+type Config struct {
+	Rules   *rule.Set
+	Dialer  Dialer
+	Addrs   func(names []string) []netip.Addr // handed out for each of these names; may be nil
+	Proxies *Proxies                          // nil: none
+	Events  egress.Sink                       // may be nil
+	Times   Times
+	Most    int // connections at once; 0: 4096
+}
+
+// Times are how long a Relay waits for what. Each has a default.
+type Times struct {
+	Next  time.Duration // for an address until the next one is tried, too
+	Dial  time.Duration // for all addresses of a host
+	First time.Duration // for the first byte of a client
+	Hello time.Duration // for the rest of a ClientHello or a head
+	Quiet time.Duration // while draining, for a byte
+	Drain time.Duration // while draining, in all
+}
+
+func (t *Times) defaults() {
+	set := func(d *time.Duration, usual time.Duration) {
+		if *d == 0 {
+			*d = usual
+		}
+	}
+	set(&t.Next, 250*time.Millisecond)
+	set(&t.Dial, 30*time.Second)
+	set(&t.First, 5*time.Minute)
+	set(&t.Hello, 30*time.Second)
+	set(&t.Quiet, 5*time.Second)
+	set(&t.Drain, 30*time.Second)
+}
+
+// Relay passes connections on.
+type Relay struct {
+	Config
+	mu     sync.Mutex
+	open   int            // connections, and dials
+	live   map[*conn]bool // connections that are served
+	ended  bool           // no more are taken
+	totals map[string]Total
+}
+
+// Total is what was passed on by one rule.
+type Total struct {
+	Connections    int
+	Sent, Received int64
+}
+
+// New returns a relay.
+func New(c Config) *Relay {
+	c.Times.defaults()
+	if c.Most == 0 {
+		c.Most = 4096
+	}
+	if c.Events == nil {
+		c.Events = func(egress.Event) {}
+	}
+	if c.Addrs == nil {
+		c.Addrs = func([]string) []netip.Addr { return nil }
+	}
+	return &Relay{Config: c, live: map[*conn]bool{}, totals: map[string]Total{}}
+}
+
+// Totals returns what was passed on, by the text of the rule. What is still open does not count.
+func (r *Relay) Totals() map[string]Total {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]Total{}
+	for k, t := range r.totals {
+		out[k] = t
+	}
+	return out
+}
+
+// Target is where a client wants to.
+type Target struct {
+	Ask rule.Ask
+	Who string // names the program in events; may be ""
+}
+
+// Refusal is the error for what is not allowed, or can't be reached.
+type Refusal struct {
+	Verdict rule.Verdict
+	Err     error // of the dialer; may be nil
+}
+
+// Error returns the refusal as a line for the user.
+func (e *Refusal) Error() string { return e.Verdict.Line("") }
+
+// Unwrap returns the dialer's error.
+func (e *Refusal) Unwrap() error { return e.Err }
+
+// Up is a connection to a host that is allowed, or to a proxy.
+type Up struct {
+	net.Conn
+	relay *Relay
+	name  string // that a proxy was asked for; "" without a proxy
+	proxy *Proxy // that takes requests with an absolute target; nil: the host or a tunnel to it
+	once  sync.Once
+}
+
+// Close closes the connection, and makes place for another one.
+func (u *Up) Close() error {
+	err := u.Conn.Close()
+	u.once.Do(u.relay.release)
+	return err
+}
+
+// take takes the place of one connection, if there is one.
+func (r *Relay) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open >= r.Most || r.ended {
+		return false
+	}
+	r.open++
+	return true
+}
+
+func (r *Relay) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open--
+}
+
+// Dial connects to a target. Whoever has a client that waits for its connect calls it before
+// Serve. Each error is a *Refusal, and was said as an event.
+func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
+	v := r.Rules.Decide(t.Ask)
+	if !v.Allowed() {
+		return nil, r.refuse(t, v, nil)
+	}
+	return r.dial(ctx, t, v)
+}
+
+// dial connects to a target for which there is a verdict.
+func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error) {
+	if !r.take() {
+		full := v.Fail(rule.Limit, fmt.Sprintf("%d connections are open", r.Most))
+		return nil, r.refuse(t, full, nil)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Times.Dial)
+	defer cancel()
+	up := &Up{relay: r}
+	err := r.connect(ctx, up, t.Ask, v)
+	if err == nil {
+		return up, nil
+	}
+	r.release()
+	return nil, r.refuse(t, v.Fail(rule.Upstream, reason(err)), err)
+}
+
+// refuse says that something is refused.
+func (r *Relay) refuse(t Target, v rule.Verdict, err error) error {
+	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.Who})
+	return &Refusal{v, err}
+}
+
+// Serve passes on a client's connection until it ends, and closes it. up is what Dial has returned
+// for the same target, or nil.
+func (r *Relay) Serve(client net.Conn, t Target, up *Up) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c := &conn{relay: r, client: client, target: t, up: up, ctx: ctx, cancel: cancel}
+	if !r.begin(c) {
+		c.abort()
+		return
+	}
+	c.serve()
+	r.end(c)
+}
+
+// begin notes a connection, unless no more are taken.
+func (r *Relay) begin(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.live[c] = true
+	}
+	return !r.ended
+}
+
+// end adds what was passed on to the totals.
+func (r *Relay) end(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, c)
+	if c.up == nil {
+		return
+	}
+	rule := c.verdict.Rule.String()
+	t := r.totals[rule]
+	t.Connections++
+	t.Sent += c.sent.Load()
+	t.Received += c.received.Load()
+	r.totals[rule] = t
+}
+
+// Drain takes no more connections, and waits for those whose clients have ended while bytes are
+// passed on. What is left then is reset. It returns how many were.
+func (r *Relay) Drain(ctx context.Context) int {
+	const look = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, r.Times.Drain)
+	defer cancel()
+	moved := map[*conn]int64{}
+	quiet := map[*conn]time.Duration{}
+	busy := true
+	for busy && ctx.Err() == nil {
+		busy = false
+		for _, c := range r.connections() {
+			now := c.sent.Load() + c.received.Load()
+			quiet[c] += look
+			if now != moved[c] {
+				moved[c] = now
+				quiet[c] = 0
+			}
+			if c.passed.Load() && quiet[c] >= 3*look {
+				c.close() // the kernel sends the rest
+			}
+			busy = busy || quiet[c] < r.Times.Quiet
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(look):
+		}
+	}
+	return r.cut()
+}
+
+// connections returns those that are served. There will be no others.
+func (r *Relay) connections() (all []*conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	for c := range r.live {
+		all = append(all, c)
+	}
+	return all
+}
+
+// cut resets what is left.
+func (r *Relay) cut() int {
+	n := 0
+	for _, c := range r.connections() {
+		c.abort()
+		if !c.passed.Load() {
+			n++
+			c.say(egress.Cut)
+		}
+	}
+	return n
+}
