@@ -35,7 +35,7 @@ type Host struct {
 	walker *Walker // what one Resolve has seen so far; nil otherwise
 }
 
-// Stat is the part of the result of lstat(2) that a policy needs.
+// Stat is what zsbx needs of the result of lstat(2).
 type Stat struct {
 	Mode  fs.FileMode
 	ID    FileID
