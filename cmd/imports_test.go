@@ -42,6 +42,7 @@ func TestImports(t *testing.T) {
 		{"internal/egress/http1", engine("net")},
 		{"internal/egress/names", engine()},
 		{"internal/egress/relay", engine()},
+		{"internal/egress/proxy", engine()},
 		{"policy/compose", append(rooms(append(resolver, "internal/compose")...), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},
 		{"internal/supervise", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/selftest", mod + "cmd"}},

@@ -73,6 +73,12 @@ func (q *Request) Header(name string) string {
 	return ""
 }
 
+// Absolute reports whether the target has a host, as it has for a proxy.
+func (q *Request) Absolute() bool { return q.absolute != "" }
+
+// HasBody reports whether a body follows.
+func (q *Request) HasBody() bool { return q.chunked || q.length > 0 }
+
 // Drop removes the headers with a name in lower case.
 func (q *Request) Drop(name string) {
 	var kept [][]byte

@@ -199,8 +199,9 @@ func (q *Request) target() error {
 
 // complete checks the head as a whole.
 func (q *Request) complete() error {
+	tunnel := q.Method == "CONNECT" && q.hosts == 0 // its target says it; old clients say no more
 	switch {
-	case q.hosts != 1:
+	case q.hosts != 1 && !tunnel:
 		return Fault("there is not exactly one Host")
 	case q.lengths > 1:
 		return Fault("there are two Content-Length")

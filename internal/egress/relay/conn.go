@@ -294,6 +294,10 @@ func (c *conn) requests() {
 			return
 		}
 		c.is(v)
+		if c.target.Once {
+			q.Drop("connection")
+			q.Add("Connection", "close")
+		}
 		out := counter{c.up, &c.sent}
 		_, err = out.Write(c.up.head(q, v))
 		if err == nil {
@@ -306,6 +310,10 @@ func (c *conn) requests() {
 		}
 		if err != nil {
 			c.abort()
+			return
+		}
+		if c.target.Once {
+			c.passed.Store(true)
 			return
 		}
 	}

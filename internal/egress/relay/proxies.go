@@ -179,14 +179,14 @@ func readHead(c net.Conn) (string, error) {
 	return "", errors.New("the proxy's answer is too long")
 }
 
-// head writes a request for upstream: with an absolute target and credentials for a proxy that takes
-// these. The target is where the rules allow it to go, whatever the Host says of a port.
+// head writes a request for upstream, without what is for a proxy before this one. A proxy gets an
+// absolute target and its credentials: where the rules allow it to go, whatever the Host says of a port.
 func (u *Up) head(q *http1.Request, v rule.Verdict) []byte {
-	if u.proxy == nil {
-		return q.Bytes(q.Target)
-	}
 	q.Drop("proxy-authorization")
 	q.Drop("proxy-connection")
+	if u.proxy == nil {
+		return q.Bytes(q.Path)
+	}
 	if u.proxy.auth != "" {
 		q.Add("Proxy-Authorization", u.proxy.auth)
 	}

@@ -97,8 +97,9 @@ func (r *Relay) Totals() map[string]Total {
 
 // Target is where a client wants to.
 type Target struct {
-	Ask rule.Ask
-	Who string // names the program in events; may be ""
+	Ask  rule.Ask
+	Who  string // names the program in events; may be ""
+	Once bool   // one request of HTTP, after which the server is to end the connection
 }
 
 // Refusal is the error for what is not allowed, or can't be reached.
