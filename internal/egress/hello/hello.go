@@ -8,6 +8,8 @@ import "io"
 type Hello struct {
 	Name string // as it was sent; "" if there is none
 	ECH  bool   // there may be another, encrypted one in it, or what looks like one (GREASE)
+
+	early bool // data may follow before the server has answered
 }
 
 // Fault is what is wrong with a ClientHello.

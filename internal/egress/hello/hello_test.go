@@ -150,6 +150,54 @@ func TestBegins(t *testing.T) {
 	}
 }
 
+// TestAfter: a second ClientHello is found wherever a server would read one.
+func TestAfter(t *testing.T) {
+	second := records(message(names("b.example"), extension(51, make([]byte, 70))), 999)
+	data := func(n int) []byte { return append([]byte{23, 3, 3, byte(n >> 8), byte(n)}, make([]byte, n)...) }
+	ccs := []byte{20, 3, 3, 0, 1, 1}
+	for name, c := range map[string]struct {
+		early bool
+		sent  [][]byte
+		want  string
+	}{
+		"at once":             {false, [][]byte{second}, "b.example"},
+		"after a change":      {false, [][]byte{ccs, second}, "b.example"},
+		"in one-byte records": {false, [][]byte{ccs, records(second[5:], 1)}, "b.example"},
+		"after early data":    {true, [][]byte{data(9000), data(9000), ccs, second}, "b.example"},
+		"after data":          {false, [][]byte{data(9), second}, ""},
+		"after much data":     {true, [][]byte{data(18000), data(18000), data(18000), data(18000), second}, ""},
+		"key exchange":        {false, [][]byte{records([]byte{16, 0, 0, 1, 9}, 9), ccs, second}, ""},
+		"encrypted":           {false, [][]byte{ccs, records(append([]byte{1, 0xff}, make([]byte, 38)...), 99), second}, ""},
+		"no TLS":              {false, [][]byte{[]byte("GET / HTTP/1.1\r\n"), second}, ""},
+	} {
+		first := message(names("a.example"))
+		if c.early {
+			first = message(names("a.example"), extension(42, nil))
+		}
+		_, h, err := hello.Read(bytes.NewReader(records(first, 999)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := bytes.Join(c.sent, nil)
+		r := bytes.NewReader(all)
+		after := h.After()
+		got := ""
+		var passed []byte
+		for over := false; !over && err == nil && got == ""; {
+			var raw []byte
+			var other *hello.Hello
+			raw, other, over, err = after.Next(r)
+			passed = append(passed, raw...)
+			if other != nil {
+				got = other.Name
+			}
+		}
+		if got != c.want || err != nil || !bytes.HasPrefix(all, passed) || len(all)-len(passed) != r.Len() {
+			t.Errorf("%s: %q, %v, %d bytes passed of %d, %d left", name, got, err, len(passed), len(all), r.Len())
+		}
+	}
+}
+
 // FuzzHello: nothing panics, and what is accepted is what crypto/tls reads, too.
 func FuzzHello(f *testing.F) {
 	f.Add(hi(f, &tls.Config{ServerName: "a.example"}))
@@ -162,6 +210,11 @@ func FuzzHello(f *testing.F) {
 		}
 		if err != nil {
 			return
+		}
+		rest := bytes.NewReader(data[len(raw):])
+		after := h.After()
+		for over := false; !over && err == nil; {
+			_, _, over, err = after.Next(rest)
 		}
 		theirs, ok := reference(raw)
 		same := strings.EqualFold(strings.TrimSuffix(theirs, "."), strings.TrimSuffix(h.Name, "."))

@@ -81,6 +81,8 @@ func (h *Hello) extensions(f *fields) error {
 			}
 		case ech, esni:
 			h.ECH = true
+		case earlyData:
+			h.early = true
 		}
 	}
 	return nil

@@ -9,9 +9,6 @@ import (
 // Buffered returns how many bytes are read already, beyond the last request.
 func (r *Reader) Buffered() int { return r.r.Buffered() }
 
-// Rest returns what is left of the connection, beginning with what is read already.
-func (r *Reader) Rest() io.Reader { return r.r }
-
 // Body passes the body of a request on, framed as it was sent.
 func (r *Reader) Body(q *Request, w io.Writer) error {
 	if !q.chunked {

@@ -170,8 +170,7 @@ func FuzzHTTP1(f *testing.F) {
 			if err != nil {
 				return
 			}
-			host := q.host
-			if r.Host != host || r.Method != q.method || r.RequestURI != q.target {
+			if !strings.EqualFold(r.Host, q.host) || r.Method != q.method || r.RequestURI != q.target {
 				t.Fatalf("%+v here, %q %q %q for net/http", q, r.Method, r.RequestURI, r.Host)
 			}
 			body, err := io.ReadAll(r.Body)

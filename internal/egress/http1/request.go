@@ -45,7 +45,13 @@ type Reader struct {
 
 // NewReader reads from a connection, through a small buffer: many connections are idle.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{bufio.NewReaderSize(r, 4<<10)}
+	return &Reader{bufio.NewReaderSize(r, 1<<10)}
+}
+
+// Wait waits for the first byte of a request. It is io.EOF if the client has ended.
+func (r *Reader) Wait() error {
+	_, err := r.r.Peek(1)
+	return err
 }
 
 // Begins reports whether bytes begin a request. It is not known if they are too few, but

@@ -95,7 +95,7 @@ func (c *conn) say(k egress.Kind) {
 // connect sees to it that there is a connection upstream, and begins to pass on what comes from there.
 func (c *conn) connect(v rule.Verdict) bool {
 	c.is(v)
-	other := c.up != nil && c.up.name != "" && c.up.name != v.Host
+	other := c.up != nil && c.up.name != "" && c.up.proxy == nil && c.up.name != v.Host
 	if c.begun {
 		if other {
 			c.refuse(v.Fail(rule.Upstream, "a proxy was asked for another name of the address"))
@@ -140,15 +140,10 @@ func (c *conn) first(raw bool) (next func()) {
 	if kind == rule.HTTP {
 		return c.requests
 	}
-	seen := rule.Seen{Kind: kind}
 	if kind == rule.TLS {
-		seen, err = c.hello()
+		return c.tls()
 	}
-	if err != nil {
-		c.abort()
-		return nil
-	}
-	v := c.decide(seen)
+	v := c.decide(rule.Seen{Kind: rule.TCP})
 	if !v.Allowed() || !c.connect(v) {
 		return nil
 	}
@@ -218,29 +213,84 @@ func (c *conn) decide(seen rule.Seen) rule.Verdict {
 	return v
 }
 
-// hello reads a ClientHello. What is wrong with it is no error.
-func (c *conn) hello() (rule.Seen, error) {
+// tls reads a ClientHello, and decides by it.
+func (c *conn) tls() (next func()) {
 	c.client.SetReadDeadline(time.Now().Add(c.relay.Times.Hello))
-	defer c.client.SetReadDeadline(time.Time{})
 	raw, h, err := hello.Read(c)
-	c.head = append(raw, c.head...)
+	c.client.SetReadDeadline(time.Time{})
+	v := c.greeted(h, err)
+	if !v.Allowed() || !c.connect(v) {
+		return nil
+	}
+	if !c.send(raw) {
+		return nil
+	}
+	after := h.After()
+	return func() {
+		if c.again(after) {
+			c.raw()
+		}
+	}
+}
+
+// greeted decides by a ClientHello, or by what is wrong with it.
+func (c *conn) greeted(h hello.Hello, err error) rule.Verdict {
 	seen := rule.Seen{Kind: rule.TLS, Name: h.Name, ECH: h.ECH}
 	var fault hello.Fault
 	if errors.As(err, &fault) {
 		seen.Fault = fault.Error()
-		return seen, nil
+	} else if err != nil {
+		c.abort()
+		return rule.Verdict{}
 	}
-	return seen, err
+	return c.decide(seen)
+}
+
+// again passes on what comes until there can be no second ClientHello, which must be for the same name.
+func (c *conn) again(after *hello.After) bool {
+	for {
+		raw, second, over, err := after.Next(c)
+		if second != nil {
+			v := c.greeted(*second, err)
+			if !v.Allowed() {
+				return false
+			}
+			if v.Host != c.verdict.Host {
+				c.refuse(v.Fail(rule.SNI, "a second TLS handshake asks for "+rule.Quote(v.Host)))
+				return false
+			}
+		}
+		if !c.send(raw) {
+			return false
+		}
+		if err != nil {
+			if err == io.ErrUnexpectedEOF {
+				err = io.EOF // the server may make of a part what it likes
+			}
+			c.ended(err, nil)
+			return false
+		}
+		if over {
+			return true
+		}
+	}
+}
+
+// send sends bytes upstream.
+func (c *conn) send(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	_, err := counter{c.up, &c.sent}.Write(b)
+	return err == nil
 }
 
 // raw passes on whatever the client sends.
 func (c *conn) raw() {
-	if len(c.head) > 0 {
-		if _, err := (counter{c.up, &c.sent}).Write(c.head); err != nil {
-			return
-		}
-		c.head = nil
+	if !c.send(c.head) {
+		return
 	}
+	c.head = nil
 	c.ended(pass(c.up.Conn, c.client, &c.sent))
 }
 
@@ -283,40 +333,46 @@ func (c *conn) receive() {
 // requests reads requests of HTTP/1, one after the other.
 func (c *conn) requests() {
 	in := http1.NewReader(c)
-	for n := 0; ; n++ {
-		q, err := in.Next()
-		if err == io.EOF && n > 0 {
-			c.ended(io.EOF, nil)
-			return
-		}
-		v := c.request(q, err)
-		if !v.Allowed() || n == 0 && !c.connect(v) {
-			return
-		}
-		c.is(v)
-		if c.target.Once {
-			q.Drop("connection")
-			q.Add("Connection", "close")
-		}
-		out := counter{c.up, &c.sent}
-		_, err = out.Write(c.up.head(q, v))
-		if err == nil {
-			err = in.Body(q, out)
-		}
-		var fault http1.Fault
-		if errors.As(err, &fault) {
-			c.decide(rule.Seen{Kind: rule.HTTP, Fault: fault.Error()})
-			return
-		}
+	for {
+		err := in.Wait()
 		if err != nil {
-			c.abort()
+			c.ended(err, nil)
 			return
 		}
-		if c.target.Once {
-			c.passed.Store(true)
+		if !c.one(in) {
 			return
 		}
 	}
+}
+
+// one passes on one request, and reports whether there may be another.
+func (c *conn) one(in *http1.Reader) bool {
+	q, err := in.Next()
+	v := c.request(q, err)
+	if !v.Allowed() || !c.connect(v) {
+		return false
+	}
+	if c.target.Once {
+		q.Drop("connection")
+		q.Add("Connection", "close")
+	}
+	if !c.send(c.up.head(q, v)) {
+		return false
+	}
+	err = in.Body(q, counter{c.up, &c.sent})
+	var fault http1.Fault
+	if errors.As(err, &fault) {
+		c.decide(rule.Seen{Kind: rule.HTTP, Fault: fault.Error()})
+		return false
+	}
+	if err != nil {
+		c.abort()
+		return false
+	}
+	if c.target.Once {
+		c.passed.Store(true)
+	}
+	return !c.target.Once
 }
 
 // request decides about a request, or about what could not be read as one.

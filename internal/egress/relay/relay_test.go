@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/egress/hello"
 	"github.com/zsbx/zsbx/internal/egress/rule"
 )
 
@@ -42,7 +43,8 @@ func certificate(t testing.TB) tls.Certificate {
 // TestTLS: the name in the handshake decides, whatever the address.
 func TestTLS(t *testing.T) {
 	w := newWorld(t, "a.example, b.example, raw.example:5432", nil)
-	config := &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
+	// The client does not begin with this curve: the server asks for a second ClientHello.
+	config := &tls.Config{Certificates: []tls.Certificate{certificate(t)}, CurvePreferences: []tls.CurveID{tls.CurveP384}}
 	for _, at := range []string{"203.0.113.1:443", "203.0.113.1:5432"} {
 		w.serve(at, func(c *net.TCPConn) {
 			s := tls.Server(c, config)
@@ -80,12 +82,41 @@ func TestTLS(t *testing.T) {
 		}
 		client.Close()
 	}
-	client := w.connect(target("a.example", "203.0.113.1", 443))
+	w.forget()
+	old := &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	for _, resumed := range []bool{false, true} {
+		s := tls.Client(w.connect(target("a.example", "203.0.113.1", 443)), old)
+		_, err := s.Write([]byte("hello"))
+		if _, err2 := io.ReadFull(s, make([]byte, 5)); err != nil || err2 != nil || s.ConnectionState().DidResume != resumed {
+			t.Errorf("TLS 1.2, resumed %v: %v, %v, %s", resumed, err, err2, w.said(""))
+		}
+		s.Close()
+	}
+	client := w.connect(target("a.example b.example", "203.0.113.1", 443))
+	client.Write(greeting(t, "a.example"))
+	client.Write([]byte{20, 3, 3, 0, 1, 1})
+	client.Write(greeting(t, "b.example"))
+	if _, err := io.ReadAll(client); err == nil || !strings.Contains(w.said("refused"), `a second TLS handshake asks for "b.example"`) {
+		t.Errorf("another name in a second ClientHello: %v, %s", err, w.said(""))
+	}
+	client = w.connect(target("a.example", "203.0.113.1", 443))
 	io.WriteString(client, "SSH-2.0-x\r\n")
 	_, err := io.ReadAll(client)
 	if err == nil || !strings.Contains(w.said("not-tls"), "--allow-host a.example/tcp") {
 		t.Errorf("ssh: %v, %s", err, w.said(""))
 	}
+}
+
+// greeting returns the ClientHello for a name.
+func greeting(t testing.TB, name string) []byte {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	go tls.Client(theirs, &tls.Config{ServerName: name}).Handshake()
+	raw, _, err := hello.Read(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // TestHTTP: each request of a connection is checked, and one that is refused does not arrive.
@@ -313,46 +344,57 @@ func TestReset(t *testing.T) {
 func TestIdle(t *testing.T) {
 	const many = 300
 	zeros := bytes.Repeat([]byte{0}, 50000)
-	w := newWorld(t, "a.example:9", nil)
-	w.serve("203.0.113.1:9", func(c *net.TCPConn) {
-		buffer := make([]byte, 1)
-		io.ReadFull(c, buffer)
-		for range 20 {
-			c.Write(zeros)
-		}
-		io.ReadFull(c, buffer) // the test ends it
-	})
-	memory := map[bool]int{}
-	files := map[bool]int{}
-	for _, relayed := range []bool{false, true} {
+	w := newWorld(t, "a.example:9, a.example:80", nil)
+	for _, at := range []string{"203.0.113.1:9", "203.0.113.1:80"} {
+		w.serve(at, func(c *net.TCPConn) {
+			buffer := make([]byte, 1)
+			io.ReadFull(c, buffer)
+			for range 20 {
+				c.Write(zeros)
+			}
+			for err := error(nil); err == nil; {
+				_, err = c.Read(buffer)
+			}
+			c.Close()
+		})
+	}
+	memory := map[uint16]int{}
+	files := map[uint16]int{}
+	for _, port := range []uint16{0, 9, 80} {
 		before, open := used()
 		for range many {
-			c := w.idle(relayed)
+			c := w.idle(port)
 			defer c.Close()
 		}
 		time.Sleep(3 * idle)
 		after, now := used()
-		memory[relayed] = (after - before) / many
-		files[relayed] = (now - open + many/2) / many
+		memory[port] = (after - before) / many
+		files[port] = (now - open + many/2) / many
 	}
-	t.Logf("bytes and descriptors with and without the relay: %v, %v", memory, files)
-	if memory[true]-memory[false] > 16<<10 && !raced {
-		t.Errorf("more than 16 KB each: %v", memory)
-	}
-	if files[true]-files[false] > 2 {
-		t.Errorf("more than two descriptors each: %v", files)
+	t.Logf("bytes and descriptors without the relay, by bytes and by HTTP: %v, %v", memory, files)
+	for _, port := range []uint16{9, 80} {
+		if memory[port]-memory[0] > 16<<10 && !raced {
+			t.Errorf("port %d: more than 16 KB each", port)
+		}
+		if files[port]-files[0] > 2 {
+			t.Errorf("port %d: more than two descriptors each", port)
+		}
 	}
 }
 
-// idle returns a connection that was busy, through the relay or without it.
-func (w *world) idle(relayed bool) net.Conn {
+// idle returns a connection that was busy, through the relay or, for port 0, without it.
+func (w *world) idle(port uint16) net.Conn {
 	var c net.Conn
-	if relayed {
-		c = w.connect(target("a.example", "203.0.113.1", 9))
+	if port != 0 {
+		c = w.connect(target("a.example", "203.0.113.1", port))
 	} else {
 		c, _ = w.dial(w.t.Context(), "203.0.113.1:9")
 	}
-	c.Write([]byte("x"))
+	text := "x"
+	if port == 80 {
+		text = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+	}
+	io.WriteString(c, text)
 	if _, err := io.CopyN(io.Discard, c, 20*50000); err != nil {
 		w.t.Fatal(err)
 	}
