@@ -256,7 +256,7 @@ func TestLimit(t *testing.T) {
 // TestDrain: what a client has sent before it ended arrives, however slowly. What can't is reset, and said.
 func TestDrain(t *testing.T) {
 	const size = 8 << 20
-	w := newWorld(t, "slow.example:9, stuck.example:9", func(c *Config) { c.Times.Quiet = 300 * time.Millisecond })
+	w := newWorld(t, "slow.example:9, stuck.example:9", func(c *Config) { c.Times.Quiet = 700 * time.Millisecond })
 	got := make(chan int, 1)
 	w.serve("203.0.113.1:9", func(c *net.TCPConn) {
 		n := 0
@@ -280,7 +280,7 @@ func TestDrain(t *testing.T) {
 	})
 	stuck := make(chan error, 1)
 	w.serve("203.0.113.2:9", func(c *net.TCPConn) {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond)
 		_, err := io.Copy(io.Discard, c)
 		stuck <- err
 	})

@@ -181,26 +181,18 @@ func (x *index) governing(r *Rule) *Rule {
 	case Exact:
 		return x.name(r.Name, r.Port)
 	case Below:
-		if own := x.below[r.Name].at(r.Port); own != nil {
-			return own
+		for name := r.Name; name != ""; name = parent(name) {
+			if own := x.below[name].at(r.Port); own != nil {
+				return own
+			}
 		}
-		return x.belowOnly(r)
+		return x.all.at(r.Port)
 	case All:
 		return x.all.at(r.Port)
 	case Local:
 		return x.local.at(r.Port)
 	}
 	return x.prefix(r)
-}
-
-// belowOnly returns the rule for all names below one, or nil.
-func (x *index) belowOnly(r *Rule) *Rule {
-	for rest := parent(r.Name); rest != ""; rest = parent(rest) {
-		if own := x.below[rest].at(r.Port); own != nil {
-			return own
-		}
-	}
-	return x.all.at(r.Port)
 }
 
 // prefix returns a rule for all addresses of a prefix, or nil.
