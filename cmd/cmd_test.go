@@ -67,8 +67,9 @@ func setupElsewhere(e *testscript.Env) error {
 	return err
 }
 
-// condition knows [root], [exists:FILE], [landlockN], [mounts], [limits] and [sockets]. The last means
-// that Unix sockets of programs outside are closed, with --exec too.
+// condition knows [root], [exists:FILE], [landlockN], [mounts], [localhost], [limits] and [sockets]. The
+// last means that Unix sockets of programs outside are closed, with --exec too; [localhost] that a
+// command without network has its own servers.
 func condition(cond string) (bool, error) {
 	if file, ok := strings.CutPrefix(cond, "exists:"); ok {
 		_, err := os.Stat(file)
@@ -81,6 +82,10 @@ func condition(cond string) (bool, error) {
 		caps := enforce.Probe()
 		enforce.ProbeNamespaces(&caps)
 		return testkit.Condition(testkit.UserNS, caps.MountNS)
+	case cond == "localhost":
+		caps := enforce.Probe()
+		enforce.ProbeNamespaces(&caps)
+		return testkit.Condition(testkit.UserNS, caps.NoOwnNet() == "")
 	case cond == "sockets":
 		caps := enforce.Probe()
 		return testkit.Condition(testkit.Seccomp, caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify)

@@ -79,6 +79,8 @@ func toolchainCondition(cond string) (bool, error) {
 	switch cond {
 	case "root":
 		return os.Getuid() == 0, nil
+	case "localhost":
+		return condition(cond)
 	case "gomodcache":
 		_, err := os.ReadDir(filepath.Join(goModCache(), "github.com/inconshreveable/mousetrap@v1.1.0"))
 		return err == nil, nil

@@ -46,6 +46,7 @@ type Caps struct {
 	MountHint   string // what the machine's owner can type to change that; may be ""
 	IPCReason   string // why there can be no IPC namespace; "" until the kernel refused one
 	PidsReason  string // why there can be no PID namespace; "" until the kernel refused one
+	NetReason   string // why there can be no network namespace; "" until the kernel refused one
 	HomeReason  string // why there can be no private home
 	Privileged  bool   // this process has CAP_SYS_ADMIN
 
@@ -119,6 +120,7 @@ type Plan struct {
 
 	signals      seccomp.SignalMode // what the broker answers
 	tmp          string             // what /tmp and /var/tmp are for the command; "" if there is nothing to say
+	own          bool               // without network, the session has a network of its own
 	profileRules int                // how many rules the Seatbelt profile has
 
 	names []netip.Addr  // the machine's name servers, if the command has to look up addresses

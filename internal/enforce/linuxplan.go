@@ -33,16 +33,21 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		p.Mounts = rep.mounts.Plan
 		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
+		p.own = p.Policy.Net.Mode == resolve.NetNone && p.noOwnNet() == ""
+		if p.own { // datagrams have their addresses in memory, where the broker can't look
+			p.Landlock.HandledNet &^= landlock.NetBindUDP | landlock.NetConnectSendUDP
+		}
 	} else {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
 	p.planAudit(rep)
 	peers := p.planFilter(h, opts)
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.keepsSignals())
-	if p.Seccomp != nil && (peers || p.signals != seccomp.SignalsKernel || p.recording != nil) {
+	if p.Seccomp != nil && (peers || p.own || p.signals != seccomp.SignalsKernel || p.recording != nil) {
 		p.Broker = &broker.Policy{
 			Net:          p.Policy.Net,
 			Peers:        peers,
+			Own:          p.own,
 			Signals:      p.signals,
 			Names:        p.names,
 			Capabilities: p.keeps(),
@@ -115,6 +120,7 @@ func (p *Plan) filterOptions(peers bool) seccomp.Options {
 		Net:          p.Policy.Net,
 		Peers:        peers,
 		Names:        peers && len(p.names) > 0,
+		Own:          p.own,
 		Signals:      p.signals,
 		Truncate:     handled&landlock.FSTruncate != 0,
 		IoctlDev:     handled&landlock.FSIoctlDev != 0,
@@ -280,6 +286,9 @@ func (p *Plan) Layers() []Layer {
 		add("names", "not resolved: "+why)
 	} else if p.Broker.ChecksSockets() && len(p.names) > 0 {
 		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
+	}
+	if p.Policy.Net.Mode == resolve.NetNone && p.Policy.OS == "linux" {
+		add("localhost", p.ownText())
 	}
 	if p.keepsSignals() {
 		all = append(all, p.signalLayer())

@@ -285,9 +285,9 @@ func (a *asker) read(file string) string {
 	return line
 }
 
-// ProbeNamespaces finds out by trying whether there can be a private mount namespace, and sets
-// MountNS and MountReason. It makes one in a process that then executes a directory, which
-// fails. That takes about as long as starting a command.
+// ProbeNamespaces finds out by trying whether there can be a private mount namespace, and in it
+// a network namespace. It sets MountNS and MountReason, and NetReason. It makes them in a process
+// that then executes a directory, which fails. That takes about as long as starting a command.
 func ProbeNamespaces(caps *Caps) {
 	if !caps.MountNS || caps.Err != nil {
 		return
@@ -296,6 +296,9 @@ func ProbeNamespaces(caps *Caps) {
 	p := &Plan{Caps: *caps, Mounts: namespace}
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
 	c.Steps = p.Mounts.Steps(nil, c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
+	if caps.NoOwnNet() == "" {
+		c.Steps = append(c.Steps, netSteps(c.Memory())...)
+	}
 	_, err := fork.Start(c)
 	if se, ok := errors.AsType[*fork.StepError](err); ok && se.Stage == fork.StageExec {
 		return
@@ -306,9 +309,36 @@ func ProbeNamespaces(caps *Caps) {
 		*caps = without
 		ProbeNamespaces(caps)
 	case fork.ShortageOf(err) != nil:
-		caps.Err = fmt.Errorf("trying a mount namespace: %w", err)
+		caps.Err = fmt.Errorf("trying namespaces: %w", err)
 	default:
 		caps.MountNS = false
 		caps.MountReason = "a process to try it in could not be started"
 	}
+}
+
+// netSteps are what a keeper does for the first socket of the session's network: see
+// fork.SocketRequest. They also ask for the number by which the broker knows that network.
+func netSteps(m *fork.Memory) []fork.Step {
+	request := struct {
+		name  [16]byte
+		flags uint16
+		_     [22]byte
+	}{name: [16]byte{'l', 'o'}, flags: unix.IFF_UP}
+	up := uintptr(unsafe.Pointer(fork.Put(m, request)))
+	size := fork.Put(m, uint32(8))
+	number := fork.Put(m, uint64(0))
+	tell := [6]uintptr{
+		0, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE, uintptr(unsafe.Pointer(number)), uintptr(unsafe.Pointer(size)),
+	}
+	steps := []fork.Step{
+		{Name: "unshare(2)", Nr: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNET}},
+		{Name: "socket(2)", Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}},
+		{Name: "ioctl(2) of its device lo", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.SIOCSIFFLAGS, up},
+			Back: [6]uint16{1}},
+		{Name: "getsockopt(2) SO_NETNS_COOKIE (Linux 5.14)", Nr: unix.SYS_GETSOCKOPT, Args: tell, Back: [6]uint16{2}},
+	}
+	for i := range steps {
+		steps[i].Tag = tagNet
+	}
+	return steps
 }

@@ -24,6 +24,10 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		return caps, false
 	}
 	why := noNamespace(se)
+	if se.Tag == tagNet {
+		caps.NetReason = why
+		return caps, true
+	}
 	switch {
 	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno):
 		caps.MountNS = false
@@ -86,7 +90,7 @@ func noNamespace(se *fork.StepError) string {
 // isShortage reports whether a step failed for lack of something that may be available in a
 // moment, so that the command must not run without it.
 func isShortage(se *fork.StepError) bool {
-	namespace := se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces
+	namespace := slices.Contains([]fork.Tag{mounts.TagUnshare, mounts.TagIPC, fork.TagNamespaces, tagNet}, se.Tag)
 	if namespace && se.Errno == syscall.ENOSPC {
 		return !namespacesOff(readSmall)
 	}
@@ -98,7 +102,7 @@ func isShortage(se *fork.StepError) bool {
 // not in the initial user namespace, which maps all ids, since the limits of an outer namespace
 // can't be seen.
 func namespacesOff(read func(file string) string) bool {
-	for _, kind := range []string{"user", "mnt", "ipc", "pid"} {
+	for _, kind := range []string{"user", "mnt", "ipc", "pid", "net"} {
 		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
 			return true
 		}

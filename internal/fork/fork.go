@@ -107,6 +107,10 @@ type Command struct {
 	// Restore, if set, makes the keeper restore a terminal if the caller is gone. Linux only.
 	Restore *Restore
 
+	// Sockets, if set, is an end of a pair of Unix sockets that keep messages apart. By the other
+	// end the caller asks the keeper for internet sockets: see SocketRequest. Linux only.
+	Sockets *os.File
+
 	// Sandbox is the Seatbelt profile to run under, on macOS. Linux uses Steps.
 	Sandbox *Sandbox
 

@@ -79,6 +79,7 @@ func newImage(c *Command) (*image, error) {
 	j.mem.stateFile = -1
 	j.mem.cgroupKill = -1
 	j.mem.terminal = -1
+	j.mem.sockets.conn = -1
 	c.before = c.Before
 	c.steps = append(c.setupSteps(), c.Steps...)
 	if c.Keeper != nil {
@@ -146,6 +147,9 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 	}
 	if k.CgroupKill != nil {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
+	}
+	if c.Sockets != nil {
+		j.mem.sockets.prepare(int(c.Sockets.Fd()))
 	}
 	if r := c.Restore; r != nil {
 		j.mem.terminal = int32(r.Terminal.Fd())

@@ -132,7 +132,9 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
 		next := uintptr(end) // the next one that stays open
-		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill, m.terminal} {
+		for _, fd := range [...]int32{
+			m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill, m.terminal, m.sockets.conn,
+		} {
 			if fd >= 0 && uintptr(fd) >= from {
 				next = min(next, uintptr(fd))
 			}

@@ -28,6 +28,8 @@ type keeperMem struct {
 
 	settings, changed, found unix.Termios // of the terminal
 
+	sockets socketMem
+
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
 	patience  int64 // until when what the command left may run on, if it uses the processor
@@ -47,7 +49,7 @@ type keeperMem struct {
 	owed  message // Exited, which the caller had no room for; without a kind nothing
 	mask  uint64
 	ts    [2]int64
-	polls [2]unix.PollFd
+	polls [3]unix.PollFd
 	info  unix.SignalfdSiginfo
 	text  [4096]byte
 	path  [32]byte
@@ -112,6 +114,7 @@ func runKeeper(j *image) {
 		m.pay()
 		m.wait(m.act())
 		m.hear()
+		m.serveSockets()
 		m.listenSignals()
 		m.reap(j)
 	}
@@ -172,6 +175,7 @@ func (m *keeperMem) act() int64 {
 func (m *keeperMem) wait(rest int64) {
 	m.polls[0] = unix.PollFd{Fd: int32(m.signals), Events: unix.POLLIN}
 	m.polls[1] = unix.PollFd{Fd: m.conn, Events: unix.POLLIN}
+	m.polls[2] = unix.PollFd{Fd: m.sockets.conn, Events: unix.POLLIN}
 	if m.again > 0 && (rest == 0 || rest > m.again) {
 		rest = m.again
 	}
@@ -182,7 +186,7 @@ func (m *keeperMem) wait(rest int64) {
 		m.ts[1] = rest % 1e9
 		ts = uintptr(unsafe.Pointer(&m.ts))
 	}
-	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
+	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 3, ts, 0, 0, 0)
 }
 
 // now returns the time of CLOCK_MONOTONIC in nanoseconds.

@@ -40,6 +40,9 @@ func (s *linuxScene) tryAll() error {
 	open := enforce.NewPlan(&s.policy, s.caps, nil, enforce.Options{})
 	s.tryFiles(open)
 	s.tryNetwork()
+	if err := s.tryOwnNet(); err != nil {
+		return err
+	}
 	if err := s.trySockets(open); err != nil {
 		return err
 	}
@@ -66,7 +69,9 @@ func (s *linuxScene) tryFiles(open *enforce.Plan) {
 }
 
 func (s *linuxScene) tryNetwork() {
-	none := s.plan(resolve.ResolvedNet{Mode: resolve.NetNone})
+	closed := *s
+	closed.caps.NetReason = "the self-test tries the session's own network by itself"
+	none := closed.plan(resolve.ResolvedNet{Mode: resolve.NetNone})
 	udp := socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM)
 	s.try(enforce.GapNetwork, "no network: TCP", "seccomp", none,
 		socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))

@@ -53,7 +53,8 @@ func (w *World) connectAbstract() Answer {
 
 // closedPort reports whether the broker refuses to connect to a TCP port.
 func (w *World) closedPort(port uint16) bool {
-	return w.Broker.Net.Mode == resolve.NetPorts && !resolve.Lists(w.Broker.Net.ConnectTCP, port)
+	n := &w.Broker.Net
+	return n.Mode == resolve.NetNone || n.Mode == resolve.NetPorts && !resolve.Lists(n.ConnectTCP, port)
 }
 
 // port answers for a TCP port. The filter must first allow the socket.
@@ -62,6 +63,8 @@ func (w *World) port(port uint16, right uint64) Answer {
 	switch {
 	case ans.Verdict == Refused:
 		return ans
+	case w.Broker != nil && w.Broker.Own && right == landlock.NetBindTCP: // by the broker, in the session's network
+		return allowed()
 	case w.Landlock != nil && w.Landlock.HandledNet&right != 0 && w.ports[port]&right == 0:
 		return refused(Landlock, "EACCES", "")
 	}

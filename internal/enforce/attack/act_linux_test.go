@@ -13,6 +13,7 @@ import (
 func acts() map[string]func(args []string) error {
 	all := fileActs()
 	maps.Copy(all, netActs())
+	maps.Copy(all, ownActs())
 	maps.Copy(all, processActs())
 	maps.Copy(all, signalActs())
 	maps.Copy(all, kernelActs())

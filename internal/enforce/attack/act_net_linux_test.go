@@ -113,12 +113,16 @@ func fastSendmsg(fd int, addr *unix.RawSockaddrInet4) error {
 }
 
 func fastSendmmsg(fd int, addr *unix.RawSockaddrInet4) error {
+	return sendmmsg(fd, addr, unix.MSG_FASTOPEN)
+}
+
+func sendmmsg(fd int, addr *unix.RawSockaddrInet4, flags uintptr) error {
 	iov := unix.Iovec{Base: &fastData[0], Len: 1}
 	msg := struct {
 		unix.Msghdr
 		n uint32
 	}{Msghdr: unix.Msghdr{Name: (*byte)(unsafe.Pointer(addr)), Namelen: unix.SizeofSockaddrInet4, Iov: &iov, Iovlen: 1}}
-	return raw(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), 1, unix.MSG_FASTOPEN)
+	return raw(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), 1, flags)
 }
 
 // fastConnect lets connect(2) delay the connection until the first write.

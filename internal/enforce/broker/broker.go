@@ -18,9 +18,10 @@ import (
 // docs/linux.md.
 type Policy struct {
 	Net   resolve.ResolvedNet
-	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for policy.NetPorts
+	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for resolve.NetPorts
 
 	Peers   bool               // the broker answers connect(2) and listen(2)
+	Own     bool               // without network, the session has a network of its own
 	Signals seccomp.SignalMode // which signals the broker answers
 
 	// Capabilities are those that the command may have (capabilities(7)). The broker uses no
@@ -71,16 +72,18 @@ func (p *Policy) mayConnect(b []byte) bool {
 	return p.Net.Mode == resolve.NetPorts && ends || p.mayUse(b, p.Net.ConnectTCP) || p.mayAsk(b)
 }
 
-// mayUse reports whether the network mode allows an address. With policy.NetPorts its port must
+// mayUse reports whether the network mode allows an address. With resolve.NetPorts its port must
 // be listed.
 func (p *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
 	return p.Net.Mode == resolve.NetOpen || p.Net.Mode == resolve.NetPorts && ok && resolve.Lists(listed, to.Port())
 }
 
+// domain is the port of name servers.
+const domain = 53
+
 // mayAsk reports whether an address belongs to a name server that may be asked.
 func (p *Policy) mayAsk(b []byte) bool {
-	const domain = 53
 	to, ok := internetAddress(b)
 	return ok && to.Port() == domain && slices.Contains(p.Names, to.Addr())
 }

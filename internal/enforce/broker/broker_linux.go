@@ -41,6 +41,7 @@ type Broker struct {
 	identity identity // of this process's threads
 	session  session  // the processes that may be signalled
 	sockets  sessionSockets
+	own      OwnNet
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
@@ -91,10 +92,14 @@ func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []
 		retrying: make(chan struct{}, maxRetrying),
 		askers:   map[[2]uint32]int{},
 		waiting:  map[*wait]bool{},
+		own:      OwnNet{line: -1},
 	}
 	err := b.pin()
 	if err == nil {
 		b.hand, err = newHandover()
+	}
+	if err == nil && allowed.Own {
+		err = b.own.Open()
 	}
 	if err != nil {
 		return nil, nil, err
@@ -132,6 +137,9 @@ func (b *Broker) pin() error {
 // Attach tells the broker when the command's process exists. With atOnce the broker serves from
 // the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
 func (b *Broker) Attach(c *fork.Command, atOnce bool) {
+	if b.policy.Own {
+		b.own.Attach(c)
+	}
 	forked := func() {
 		b.hand.forked()
 		if atOnce {
@@ -178,7 +186,10 @@ func (b *Broker) Serve() error {
 // Close releases a queue that nobody serves, because no command was started or all have ended.
 func (b *Broker) Close() error {
 	b.received.Do(b.hand.close)
-	b.begun.Do(b.queue.close)
+	b.begun.Do(func() {
+		b.queue.close()
+		b.own.Close()
+	})
 	return nil
 }
 
@@ -233,6 +244,7 @@ func (b *Broker) serve() {
 	go func() {
 		b.workers.Wait()
 		b.sockets.close()
+		b.own.Close()
 		b.queue.close()
 		unix.Close(b.stop[0])
 		unix.Close(b.session.pidfd)

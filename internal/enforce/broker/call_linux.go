@@ -103,7 +103,12 @@ func (b *Broker) decide(c *Call) answer {
 	case unix.SYS_CONNECT:
 		return b.connect(c)
 	case unix.SYS_SOCKET:
+		if b.policy.Own {
+			return b.ownSocket(c)
+		}
 		return b.udp(c)
+	case unix.SYS_BIND:
+		return b.bind(c)
 	case unix.SYS_SOCKETPAIR:
 		return b.pair(c)
 	case unix.SYS_LISTEN:

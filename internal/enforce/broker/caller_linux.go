@@ -23,6 +23,9 @@ type socket struct {
 	domain int // AF_*
 }
 
+// internet reports whether it is an internet socket.
+func (s socket) internet() bool { return s.domain == unix.AF_INET || s.domain == unix.AF_INET6 }
+
 // socket fetches the socket that is the call's first argument
 // (pidfd_getfd(2)).
 func (c *Call) socket() (socket, unix.Errno) {

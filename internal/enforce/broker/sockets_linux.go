@@ -75,14 +75,21 @@ func (o *sessionSockets) ownsAll(fd int, are func(*boundSocket) bool) bool {
 // broker itself makes the call.
 func (b *Broker) listen(c *Call) answer {
 	s, errno := c.socket()
+	if b.leaves(s, errno) {
+		return answer{proceed: true}
+	}
 	if errno != 0 {
 		return refused(errno)
 	}
 	if !b.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be another process's
 	}
-	address := socketName(s.fd)
 	backlog := int(int32(c.args[1]))
+	listens := func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) }
+	if b.own.has(s.fd) && s.internet() {
+		return b.as(c, listens)
+	}
+	address := socketName(s.fd)
 	if s.domain == unix.AF_UNIX {
 		path, name := unixAddress(address)
 		if name != "" {
@@ -99,7 +106,7 @@ func (b *Broker) listen(c *Call) answer {
 	if b.policy.Net.Mode != resolve.NetPorts {
 		return answer{proceed: true}
 	}
-	return b.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) })
+	return b.as(c, listens)
 }
 
 // socketName returns a socket's address, nil if unknown.
@@ -153,21 +160,31 @@ const (
 // boundSockets calls a function with each Unix socket that has no peer. They are in this
 // process's network namespace; if the given socket is in another, the error is EXDEV.
 func boundSockets(of int, see func(*boundSocket)) error {
+	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
+		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
+	r.length = uint32(unsafe.Sizeof(r))
+	var s boundSocket
+	return askDiag(of, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), func(b []byte) {
+		s.parse(b)
+		see(&s)
+	})
+}
+
+// askDiag sends a request, and calls a function with what the kernel tells of each socket. It tells
+// of this process's network namespace; if the given socket, unless it is -1, is in another, the
+// error is EXDEV.
+func askDiag(of int, request []byte, see func([]byte)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if netns(fd) != netns(of) {
+	if of >= 0 && netns(fd) != netns(of) {
 		return unix.EXDEV
 	}
 	// The kernel answers while it takes the request. The time limit is for a kernel that does
 	// not.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
-		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
-	r.length = uint32(unsafe.Sizeof(r))
-	request := unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length)
 	err = unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 	if err != nil {
 		return err
@@ -184,8 +201,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 }
 
 // parseDiag reads the messages in one packet and reports whether they are the last.
-func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
-	var s boundSocket
+func parseDiag(b []byte, see func([]byte)) (done bool, _ error) {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	for _, m := range messages {
 		switch kind := m.Header.Type; {
@@ -194,8 +210,7 @@ func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
 		case kind == unix.NLMSG_ERROR && len(m.Data) >= 4:
 			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 		case kind == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= 16:
-			s.parse(m.Data)
-			see(&s)
+			see(m.Data)
 		}
 	}
 	return false, err

@@ -29,6 +29,24 @@ func networkAnswers() []said {
 		{"none/11", "socket", []uint64{AfNetlink, raw}, "EACCES"},
 		{"none/11", "socket", []uint64{0, raw}, "EACCES"},
 		{"none/11", "listen", []uint64{3, 5}, "allowed"},
+		{"none/11", "bind", []uint64{3, ptr, 16}, "allowed"},
+		{"own/11", "socket", []uint64{AfUnix, sockDatagram}, "allowed"},
+		{"own/7", "socket", []uint64{AfUnix, sockDatagram}, "ESOCKTNOSUPPORT"},
+		{"own/11", "socket", []uint64{AfInet, stream | cloexec}, "decided by the broker"},
+		{"own/11", "socket", []uint64{AfInet6 | 1<<32, sockDatagram, protoUDP}, "decided by the broker"},
+		{"own/7", "socket", []uint64{AfInet, stream, protoTCP}, "decided by the broker"},
+		{"own/7", "socket", []uint64{AfInet, stream, 132}, "EPROTONOSUPPORT"}, // SCTP
+		{"own/7", "socket", []uint64{AfInet, stream, 262}, "EPROTONOSUPPORT"}, // MPTCP
+		{"own/7", "socket", []uint64{AfInet, sockDatagram, 1}, "EACCES"},      // ping
+		{"own/7", "socket", []uint64{AfInet, sockDatagram, 136}, "EACCES"},    // UDP-Lite
+		{"own/7", "socket", []uint64{AfInet, raw, 1}, "EACCES"},
+		{"own/7", "socket", []uint64{AfNetlink, raw}, "EACCES"},
+		{"own/7", "socket", []uint64{17, raw}, "EACCES"},    // packet
+		{"own/7", "socket", []uint64{40, stream}, "EACCES"}, // vsock
+		{"own/7", "socket", []uint64{43, stream}, "EACCES"}, // SMC
+		{"own/11", "bind", []uint64{3, ptr, 16}, "decided by the broker"},
+		{"own/11", "connect", []uint64{3, ptr, 16}, "decided by the broker"},
+		{"own/11", "listen", []uint64{3, 5}, "decided by the broker"},
 
 		{"ports/11", "socket", []uint64{AfInet, stream, 0}, "allowed"},
 		{"ports/11", "socket", []uint64{AfInet | high, stream | cloexec | nonblock | high, 6 | high}, "allowed"},

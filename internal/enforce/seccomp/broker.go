@@ -27,8 +27,8 @@ func YamaRefuses(scope byte, capabilities uint64) string {
 // socketRules hand the calls that connect a socket or make it listen to the broker.
 func socketRules(capabilities uint64) []rule {
 	rules := []rule{
-		refuse(actNotify, "Unix sockets may connect only to sockets of the session and to allowed ones", "connect"),
-		refuse(actNotify, "a Unix socket that listens counts as the session's from then on", "listen"),
+		refuse(actNotify, "sockets may connect only to sockets of the session and to allowed ones", "connect"),
+		refuse(actNotify, "a socket that listens counts as the session's from then on", "listen"),
 	}
 	if capabilities&(1<<CapSysPtrace) == 0 {
 		const setDumpable = 4 // PR_SET_DUMPABLE

@@ -18,10 +18,14 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 		for name, net := range map[string]resolve.ResolvedNet{
 			"open":  {Mode: resolve.NetOpen},
 			"none":  {Mode: resolve.NetNone},
+			"own":   {Mode: resolve.NetNone},
 			"ports": {Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: resolve.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := Compile(Options{Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Names: abi == 7, Signals: signalsIn(abi), Truncate: abi >= 3, IoctlDev: abi >= 5, UserNS: abi == 11, Pids: abi == 3})
+			f := Compile(Options{
+				Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Names: abi == 7, Own: name == "own",
+				Signals: signalsIn(abi), Truncate: abi >= 3, IoctlDev: abi >= 5, UserNS: abi == 11, Pids: abi == 3,
+			})
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}

@@ -18,6 +18,7 @@ const (
 	sockTypeMask = 0xf
 
 	protoTCP = 6
+	protoUDP = 17
 
 	NetlinkRoute  = 0
 	NetlinkUevent = 15
@@ -27,13 +28,19 @@ const (
 func (q *Options) networkRules() []rule {
 	var rules []rule
 	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
-	if q.Peers {
+	if q.Peers || q.Own {
 		rules = socketRules(q.Capabilities)
+	}
+	if q.Peers {
 		unixSockets = append(noDatagrams(), unixSockets...)
 	}
 	switch q.Net.Mode {
 	case resolve.NetNone:
-		rules = append(rules, noNetworkRules(unixSockets)...)
+		if q.Own {
+			const why = "internet sockets may be bound only in the session's network"
+			rules = append(rules, refuse(actNotify, why, "bind"))
+		}
+		rules = append(rules, noNetworkRules(unixSockets, q.Own)...)
 	case resolve.NetPorts:
 		listen := len(q.Net.BindTCP) > 0 || q.Peers
 		rules = append(rules, portsRules(unixSockets, listen, q.Names)...)
@@ -73,13 +80,31 @@ func openNetworkRules(unixSockets []clause) []rule {
 }
 
 // noNetworkRules allow only AF_UNIX. They also keep inherited or received internet sockets from
-// getting another peer or kind.
-func noNetworkRules(unixSockets []clause) []rule {
-	return append([]rule{{
-		calls: []string{"socket", "socketpair"}, clauses: append(unixSockets, clause{answer: RefuseEACCES}),
-		when: "the family is not AF_UNIX",
-		why:  "no network",
-	}}, noDetours(nil)...)
+// getting another peer or kind. With own, the broker makes TCP and UDP sockets, in a network that
+// has nothing but the session's own servers.
+func noNetworkRules(unixSockets []clause, own bool) []rule {
+	r := rule{calls: []string{"socket", "socketpair"}, when: "the family is not AF_UNIX", why: "no network"}
+	if own {
+		r.why = "no network but the session's own, where zsbx makes the sockets"
+		unixSockets = append(unixSockets, ownSockets(AfInet)...)
+		unixSockets = append(unixSockets, ownSockets(AfInet6)...)
+	}
+	r.clauses = append(unixSockets, clause{answer: RefuseEACCES})
+	return append([]rule{r}, noDetours(nil)...)
+}
+
+// ownSockets hand TCP and UDP sockets of a family to the broker. Programs that try MPTCP first
+// take TCP after EPROTONOSUPPORT.
+func ownSockets(family uint32) []clause {
+	stream := test{arg: 1, mask: sockTypeMask, is: SockStream}
+	datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
+	return []clause{
+		{[]test{{arg: 0, is: family}, stream, {arg: 2, is: 0}}, actNotify},
+		{[]test{{arg: 0, is: family}, stream, {arg: 2, is: protoTCP}}, actNotify},
+		{[]test{{arg: 0, is: family}, stream}, RefuseEPROTONOSUPPORT},
+		{[]test{{arg: 0, is: family}, datagram, {arg: 2, is: 0}}, actNotify},
+		{[]test{{arg: 0, is: family}, datagram, {arg: 2, is: protoUDP}}, actNotify},
+	}
 }
 
 // noDetours close the ways for a TCP socket to get a peer, or to become another kind of socket,

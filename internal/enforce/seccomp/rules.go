@@ -15,6 +15,7 @@ type Options struct {
 	Net      resolve.ResolvedNet
 	Peers    bool       // the broker answers connect(2) and listen(2)
 	Names    bool       // the broker asks name servers for the command
+	Own      bool       // without network, the broker gives the command sockets in a network of its own
 	Signals  SignalMode // which signals the broker answers
 	Truncate bool       // Landlock handles truncate(2)
 	IoctlDev bool       // Landlock handles ioctl(2) on devices

@@ -85,6 +85,8 @@ func (l *look) refused(errno unix.Errno) {
 	switch asks := l.read(); {
 	case l.Act.Op == "" && errno == unix.EPERM: // a call about another process's threads
 		l.refusedCall(errno)
+	case l.Call == "socket" && errno == unix.EACCES: // the session has no network after all
+		l.refusedCall(errno)
 	case asks && l.decide() && l.Errno == unix.ErrnoName(errno):
 		l.Proved = true
 		l.r.add(l.Refusal, 0)

@@ -1,0 +1,295 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/fork"
+)
+
+// A command without network has its own servers on localhost all the same. Its TCP and UDP sockets
+// are in a network namespace that has a loopback device and nothing else. So nothing outside
+// reaches them, and they reach nothing outside, whatever address a call finds in memory. The
+// command itself stays in the machine's namespace, where its Unix sockets are.
+//
+// The keeper makes the namespace with the first socket, and every socket in it, since it has the
+// capabilities for that. The broker passes the socket on to the caller.
+//
+// Landlock refuses the command bind(2) and connect(2) of TCP sockets all the same: the broker makes
+// these calls, and listen(2), on sockets of this namespace only. So a socket that a program outside
+// passed to the command (SCM_RIGHTS, unix(7)) gets no peer.
+
+// OwnNet is the session's network, as the process sees it that asks the keeper for sockets.
+type OwnNet struct {
+	mu     sync.Mutex    // one request at a time
+	line   int           // to the keeper; -1 for none
+	far    *os.File      // the keeper's end
+	cookie atomic.Uint64 // of the namespace; 0 before the first socket
+	names  atomic.Bool   // something in it has bound the port of name servers
+}
+
+var errSameNet = errors.New("a socket of the session's network is in this process's own")
+
+// Open makes the line to the keeper of a command that will be started.
+func (o *OwnNet) Open() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	const patience = 30 // seconds; making a namespace takes long while many are being removed
+	unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: patience})
+	o.line = pair[0]
+	o.far = os.NewFile(uintptr(pair[1]), "sockets")
+	return nil
+}
+
+// Attach gives the keeper its end of the line.
+func (o *OwnNet) Attach(c *fork.Command) {
+	c.Sockets = o.far
+	c.Cleanup = append(c.Cleanup, func() { o.far.Close() })
+}
+
+// Close closes the line. No socket can be made any more.
+func (o *OwnNet) Close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.line >= 0 {
+		unix.Close(o.line)
+		o.line = -1
+	}
+}
+
+// ownSocket gives the caller a socket of the session's network.
+func (b *Broker) ownSocket(c *Call) answer {
+	fd, errno := b.own.Socket(fork.SocketRequest{
+		Family:   int32(c.args[0]),
+		Kind:     int32(c.args[1]),
+		Protocol: int32(c.args[2]),
+	})
+	if errno != 0 {
+		return refused(errno)
+	}
+	c.descriptors = append(c.descriptors, fd)
+	return b.queue.give(c.id, fd, int(c.args[1])&unix.SOCK_CLOEXEC)
+}
+
+// Socket asks the keeper for a socket. If there can be no network for the session, all is as
+// without one: EACCES. A failure of the line ends it, since a later answer could be another
+// request's.
+func (o *OwnNet) Socket(r fork.SocketRequest) (fd int, _ unix.Errno) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.line < 0 {
+		return -1, unix.EACCES
+	}
+	fd, errno, err := o.ask(&r)
+	if err == nil && errno == 0 {
+		err = o.prove(fd)
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		unix.Close(o.line)
+		o.line = -1
+		return -1, unix.EACCES
+	}
+	switch errno {
+	case unix.EPERM, unix.EINVAL, unix.ENOSPC, unix.ENOSYS: // there can be no namespace
+		errno = unix.EACCES
+	}
+	return fd, errno
+}
+
+// ask sends a request and waits for the answer.
+func (o *OwnNet) ask(r *fork.SocketRequest) (fd int, errno unix.Errno, _ error) {
+	request := unsafe.Slice((*byte)(unsafe.Pointer(r)), unsafe.Sizeof(*r))
+	failed := fork.Retry(func() unix.Errno {
+		return asErrno(unix.Sendto(o.line, request, unix.MSG_NOSIGNAL, nil))
+	})
+	if failed != 0 {
+		return -1, 0, failed
+	}
+	var data [4]byte
+	control := make([]byte, unix.CmsgSpace(4))
+	var n, controls int
+	failed = fork.Retry(func() unix.Errno {
+		var err error
+		n, controls, _, _, err = unix.Recvmsg(o.line, data[:], control, unix.MSG_CMSG_CLOEXEC)
+		return asErrno(err)
+	})
+	if failed != 0 {
+		return -1, 0, failed
+	}
+	if n != len(data) {
+		return -1, 0, unix.EPIPE // the keeper is gone
+	}
+	errno = unix.Errno(binary.NativeEndian.Uint32(data[:]))
+	if errno != 0 {
+		return -1, errno, nil
+	}
+	fd = passed(control[:controls])
+	if fd < 0 {
+		errno = unix.EMFILE // this process can have no more descriptors
+	}
+	return fd, errno, nil
+}
+
+// passed returns the descriptor in a control message, or -1.
+func passed(control []byte) int {
+	msgs, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(msgs) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}
+
+// prove makes sure that a socket is in the session's network, and that this network is not the
+// machine's. Before Linux 5.14 the kernel does not tell.
+func (o *OwnNet) prove(fd int) error {
+	is := netns(fd)
+	machines := netns(o.line)
+	if is == 0 || machines == 0 || is == machines {
+		return errSameNet
+	}
+	o.cookie.CompareAndSwap(0, is)
+	if !o.has(fd) {
+		return errSameNet
+	}
+	return nil
+}
+
+// has reports whether a socket is one of the session's network.
+func (o *OwnNet) has(fd int) bool {
+	own := o.cookie.Load()
+	return own != 0 && netns(fd) == own
+}
+
+// leaves reports whether a socket that could be fetched, or not, is left to the kernel: if the
+// broker answers for the session's internet sockets only, because Landlock checks all others.
+func (b *Broker) leaves(s socket, errno unix.Errno) bool {
+	return !b.policy.Peers && (errno == unix.EACCES || errno == 0 && !s.internet())
+}
+
+// bind binds a socket of the session's network for the caller. For others than internet sockets
+// the kernel continues the call: Landlock decides about paths, and from ABI 4 on it refuses the
+// bind(2) of a TCP socket that another thread puts there meanwhile.
+func (b *Broker) bind(c *Call) answer {
+	s, errno := c.socket()
+	if errno == unix.EACCES || errno == 0 && !s.internet() {
+		return answer{proceed: true}
+	}
+	if errno != 0 {
+		return refused(errno)
+	}
+	if !b.own.has(s.fd) {
+		return refused(unix.EACCES)
+	}
+	length := int(int32(c.args[2]))
+	if length < 0 || length > maxAddress {
+		return refused(unix.EINVAL)
+	}
+	addr, errno := c.Memory(c.args[1], length)
+	if errno != 0 {
+		return refused(errno)
+	}
+	to, _ := internetAddress(addr)
+	if to.Port() == domain {
+		b.own.names.Store(true)
+	}
+	return b.as(c, func() answer {
+		_, _, errno := unix.Syscall(unix.SYS_BIND,
+			uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+		return refused(errno)
+	})
+}
+
+// authorizeOwn returns 0 if a socket of the session's network may be connected to the address.
+// All addresses there are loopback. Others are refused as without a network, and so is a name
+// server of the machine, instead of by a kernel that has no route or finds nobody. What is no
+// address is the kernel's to refuse.
+func (w *waiter) authorizeOwn() unix.Errno {
+	to, ok := internetAddress(w.addr)
+	switch {
+	case !ok:
+		return 0
+	case !to.Addr().IsLoopback() && !to.Addr().IsUnspecified():
+		return unix.EACCES
+	case to.Port() == domain && !w.broker.own.names.Load():
+		return unix.EACCES
+	}
+	return 0
+}
+
+// refusedOwn returns the error for a connection that the session's network has refused, since
+// nothing of the session listens there. If a program outside listens at that address of the
+// machine, it is not there for the command, which is a refusal: EACCES.
+func (w *waiter) refusedOwn() unix.Errno {
+	to, ok := internetAddress(w.addr)
+	if ok && listensOutside(to.Port()) {
+		return unix.EACCES
+	}
+	return unix.ECONNREFUSED
+}
+
+// failed reports whether a socket has an error.
+func failed(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd)}}
+	n, _ := unix.Poll(p, 0)
+	return n > 0 && p[0].Revents&unix.POLLERR != 0
+}
+
+// internetRequest is struct nlmsghdr followed by struct inet_diag_req_v2 (linux/inet_diag.h).
+type internetRequest struct {
+	length      uint32
+	kind, flags uint16
+	seq, pid    uint32
+
+	family, protocol, more, _ uint8
+	states                    uint32
+	port                      [2]byte // of the socket, in network byte order
+	_                         [46]byte
+}
+
+// listensOutside reports whether a program in this process's network namespace listens on a TCP
+// port of a loopback address or of all addresses. It is not sure if the kernel can't be asked.
+func listensOutside(port uint16) (found bool) {
+	const listen = 10 // TCP_LISTEN
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		r := internetRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP,
+			family: family, protocol: unix.IPPROTO_TCP, states: 1 << listen}
+		r.length = uint32(unsafe.Sizeof(r))
+		binary.BigEndian.PutUint16(r.port[:], port)
+		_ = askDiag(-1, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), func(b []byte) {
+			found = found || listensLocally(b, port)
+		}) // harmless: then the error is the one for an address where nobody listens
+	}
+	return found
+}
+
+// listensLocally reports whether struct inet_diag_msg is about a socket on the port that a
+// loopback address reaches.
+func listensLocally(b []byte, port uint16) bool {
+	const source = 8
+	if len(b) < source+16 || binary.BigEndian.Uint16(b[4:]) != port {
+		return false
+	}
+	size := 4
+	if b[0] == unix.AF_INET6 {
+		size = 16
+	}
+	a, _ := netip.AddrFromSlice(b[source : source+size])
+	a = a.Unmap()
+	return a.IsLoopback() || a.IsUnspecified()
+}

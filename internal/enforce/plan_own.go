@@ -1,0 +1,50 @@
+package enforce
+
+import (
+	"cmp"
+
+	"github.com/zsbx/zsbx/internal/fork"
+)
+
+// capNetAdmin is CAP_NET_ADMIN, which sets a network device up (capabilities(7)).
+const capNetAdmin = 12
+
+// NoOwnNet returns why a command without network has no servers on localhost either, or "". The
+// broker answers for the sockets. They are in a network namespace that the keeper makes, with its
+// capabilities.
+func (c *Caps) NoOwnNet() string {
+	if c.Landlock == 0 {
+		return noLandlock
+	}
+	if !c.Seccomp || !c.SeccompNotify {
+		return orUnknown(cmp.Or(c.SeccompReason, c.SeccompNotifyReason))
+	}
+	if c.Privileged && c.Capabilities&(1<<capNetAdmin) == 0 {
+		return "CAP_NET_ADMIN is missing"
+	}
+	if !c.MountNS {
+		return orUnknown(c.MountReason)
+	}
+	return c.NetReason
+}
+
+// noOwnNet is NoOwnNet for a plan. An ordinary user's keeper has the capabilities in a user
+// namespace, which comes with the mount namespace.
+func (p *Plan) noOwnNet() string {
+	why := p.Caps.NoOwnNet()
+	if why == "" && !p.Caps.Privileged && (p.Mounts == nil || !p.Mounts.UserNS) {
+		return "that comes with a mount namespace, and this command needs none"
+	}
+	return why
+}
+
+// ownText says in a plan what localhost is for a command without network, for people.
+func (p *Plan) ownText() string {
+	if p.own {
+		return "servers of the session only, by TCP and UDP, in a network namespace made for its first internet socket"
+	}
+	return "closed, for servers of the session too: " + p.noOwnNet()
+}
+
+// tagNet marks the steps that try a network namespace.
+const tagNet fork.Tag = "network namespace"
