@@ -102,15 +102,15 @@ func (c *conn) connect(v rule.Verdict) bool {
 		}
 		return !other
 	}
-	if other {
-		c.up.Close()
-		c.goes(nil)
-	}
-	if c.up == nil {
+	if c.up == nil || other {
 		up, err := c.relay.dial(c.ctx, c.target, v)
 		if err != nil {
 			c.abort()
 			return false
+		}
+		if other {
+			c.up.Conn.Close()
+			up.place = c.up.place
 		}
 		c.goes(up)
 	}
@@ -333,10 +333,14 @@ func (c *conn) receive() {
 // requests reads requests of HTTP/1, one after the other.
 func (c *conn) requests() {
 	in := http1.NewReader(c)
-	for {
+	for n := 0; ; n++ {
 		err := in.Wait()
 		if err != nil {
 			c.ended(err, nil)
+			return
+		}
+		if n == 1 && c.target.Once {
+			c.abort() // the server should have ended it: the client will ask again
 			return
 		}
 		if !c.one(in) {
@@ -347,7 +351,9 @@ func (c *conn) requests() {
 
 // one passes on one request, and reports whether there may be another.
 func (c *conn) one(in *http1.Reader) bool {
+	c.client.SetReadDeadline(time.Now().Add(c.relay.Times.Hello))
 	q, err := in.Next()
+	c.client.SetReadDeadline(time.Time{})
 	v := c.request(q, err)
 	if !v.Allowed() || !c.connect(v) {
 		return false
@@ -369,10 +375,7 @@ func (c *conn) one(in *http1.Reader) bool {
 		c.abort()
 		return false
 	}
-	if c.target.Once {
-		c.passed.Store(true)
-	}
-	return !c.target.Once
+	return true
 }
 
 // request decides about a request, or about what could not be read as one.

@@ -23,7 +23,7 @@ func (r *Relay) connect(ctx context.Context, up *Up, a rule.Ask, v rule.Verdict)
 	}
 	conn, err := r.Dialer(ctx, p.address)
 	if err != nil {
-		return fmt.Errorf("the proxy %s: %w", p.address, err)
+		return fmt.Errorf("the proxy %s: %w", p.address, cause(err))
 	}
 	up.Conn = conn
 	up.name = v.Host
@@ -124,15 +124,19 @@ func discard(done chan dialed, n int) {
 	}
 }
 
-// reason writes why upstream can't be reached, without what is said of it already.
+// reason writes why upstream can't be reached.
 func reason(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		err = op.Err
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it does not answer"
 	}
-	text := rule.Quote(err.Error())
-	return "it can't be reached: " + text[1:len(text)-1]
+	return "it can't be reached: " + rule.Printable(cause(err).Error())
+}
+
+// cause returns an error without where to it was.
+func cause(err error) error {
+	op, ok := err.(*net.OpError)
+	if ok && op.Err != nil {
+		return op.Err
+	}
+	return err
 }

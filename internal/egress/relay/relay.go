@@ -117,34 +117,33 @@ func (e *Refusal) Unwrap() error { return e.Err }
 // Up is a connection to a host that is allowed, or to a proxy.
 type Up struct {
 	net.Conn
-	relay *Relay
 	name  string // that a proxy was asked for; "" without a proxy
 	proxy *Proxy // that takes requests with an absolute target; nil: the host or a tunnel to it
-	once  sync.Once
+	place func() // gives back the place of a connection that is not served
 }
 
 // Close closes the connection, and makes place for another one.
 func (u *Up) Close() error {
-	err := u.Conn.Close()
-	u.once.Do(u.relay.release)
-	return err
+	u.place()
+	return u.Conn.Close()
 }
 
-// take takes the place of one connection, if there is one.
-func (r *Relay) take() bool {
+// take takes the place of one connection, which is given back once. If there is none it says why.
+func (r *Relay) take() (release func(), why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open >= r.Most || r.ended {
-		return false
+	if r.ended {
+		return nil, "the command has ended"
+	}
+	if r.open >= r.Most {
+		return nil, fmt.Sprintf("%d are open", r.open)
 	}
 	r.open++
-	return true
-}
-
-func (r *Relay) release() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open--
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.open--
+	}), ""
 }
 
 // Dial connects to a target. Whoever has a client that waits for its connect calls it before
@@ -154,24 +153,29 @@ func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 	if !v.Allowed() {
 		return nil, r.refuse(t, v, nil)
 	}
-	return r.dial(ctx, t, v)
+	release, why := r.take()
+	if release == nil {
+		return nil, r.refuse(t, v.Fail(rule.Limit, why), nil)
+	}
+	up, err := r.dial(ctx, t, v)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	up.place = release
+	return up, nil
 }
 
-// dial connects to a target for which there is a verdict.
+// dial connects to a target for which there is a verdict, and a place.
 func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error) {
-	if !r.take() {
-		full := v.Fail(rule.Limit, fmt.Sprintf("%d connections are open", r.Most))
-		return nil, r.refuse(t, full, nil)
-	}
 	ctx, cancel := context.WithTimeout(ctx, r.Times.Dial)
 	defer cancel()
-	up := &Up{relay: r}
+	up := &Up{place: func() {}}
 	err := r.connect(ctx, up, t.Ask, v)
-	if err == nil {
-		return up, nil
+	if err != nil {
+		return nil, r.refuse(t, v.Fail(rule.Upstream, reason(err)), err)
 	}
-	r.release()
-	return nil, r.refuse(t, v.Fail(rule.Upstream, reason(err)), err)
+	return up, nil
 }
 
 // refuse says that something is refused.
@@ -186,6 +190,18 @@ func (r *Relay) Serve(client net.Conn, t Target, up *Up) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := &conn{relay: r, client: client, target: t, up: up, ctx: ctx, cancel: cancel}
+	if up == nil {
+		release, why := r.take()
+		if release == nil {
+			v := r.Rules.Decide(t.Ask)
+			if v.Allowed() {
+				v = v.Fail(rule.Limit, why)
+			}
+			c.refuse(v)
+			return
+		}
+		defer release()
+	}
 	if !r.begin(c) {
 		c.abort()
 		return
@@ -209,7 +225,7 @@ func (r *Relay) end(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, c)
-	if c.up == nil {
+	if !c.begun {
 		return
 	}
 	rule := c.verdict.Rule.String()

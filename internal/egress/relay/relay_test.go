@@ -243,7 +243,7 @@ func TestLimit(t *testing.T) {
 	go w.relay.Serve(inner, at, first)
 	w.relay.Dial(t.Context(), at)
 	_, err = w.relay.Dial(t.Context(), at)
-	if err == nil || !strings.Contains(err.Error(), "2 connections are open") {
+	if err == nil || !strings.Contains(err.Error(), "2 are open") {
 		t.Errorf("the third: %v", err)
 	}
 	client.Close()
@@ -251,6 +251,30 @@ func TestLimit(t *testing.T) {
 		_, err := w.relay.Dial(t.Context(), at)
 		return err == nil
 	})
+}
+
+// TestSilent: a client that says nothing takes a place, too, and gives it back.
+func TestSilent(t *testing.T) {
+	w := newWorld(t, "a.example", func(c *Config) { c.Most = 1 })
+	at := target("a.example", "203.0.113.1", 443)
+	first := w.connect(at)
+	eventually(t, "a place taken", func() bool {
+		w.relay.mu.Lock()
+		defer w.relay.mu.Unlock()
+		return w.relay.open == 1
+	})
+	_, err := io.ReadAll(w.connect(at))
+	if err == nil || !strings.Contains(w.said("refused limit"), "1 are open") {
+		t.Errorf("the second: %v, %s", err, w.said(""))
+	}
+	first.Close()
+	eventually(t, "room", func() bool {
+		release, _ := w.relay.take()
+		return release != nil
+	})
+	if strings.Contains(w.said(""), "sni") || len(w.dialed) > 0 {
+		t.Errorf("%s, %s", w.dialed, w.said(""))
+	}
 }
 
 // TestDrain: what a client has sent before it ended arrives, however slowly. What can't is reset, and said.

@@ -172,6 +172,9 @@ func TestLine(t *testing.T) {
 		{rule.Ask{Names: []string{"packages.example"}, Addr: at, Port: 443, Seen: &rule.Seen{Kind: rule.TLS, Name: "\x1b[2J"}},
 			`packages.example:443 (curl, pid 4711): the TLS handshake asks for "\x1b[2j"`},
 	} {
+		if v := s.Decide(c.ask); !strings.Contains(v.Line("x\x1b[2J"), `(x\x1b[2J)`) {
+			t.Errorf("a program's name is printed raw: %s", v.Line("x\x1b[2J"))
+		}
 		v := s.Decide(c.ask)
 		if got := v.Line("curl, pid 4711"); !strings.EqualFold(got, c.want) {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -17,7 +17,7 @@ type Set struct {
 // NewSet makes a set. Of rules for the same host and port the last one holds. The narrowest rule
 // for a name decides: the name itself, then the longest wildcard, then "*".
 func NewSet(rules, denials []Rule) *Set {
-	return &Set{allowed: newIndex(rules), denied: newIndex(denials)}
+	return &Set{allowed: newIndex(slices.Clone(rules)), denied: newIndex(slices.Clone(denials))}
 }
 
 // index finds rules by host and port. Each look-up takes a time that does not grow with their number.

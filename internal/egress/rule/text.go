@@ -22,6 +22,16 @@ func Quote(s string) string {
 	return strconv.QuoteToASCII(s[:longest]) + "..."
 }
 
+// Printable is Quote without the quotes.
+func Printable(s string) string {
+	text, cut := strings.CutSuffix(Quote(s), "...")
+	text = text[1 : len(text)-1]
+	if cut {
+		text += "..."
+	}
+	return text
+}
+
 // plain writes a host: as it is if it looks like one, quoted otherwise.
 func plain(host string) string {
 	for i := range len(host) {
@@ -51,7 +61,7 @@ func (v *Verdict) Where() string {
 func (v *Verdict) Line(who string) string {
 	line := v.Where()
 	if who != "" {
-		line += " (" + who + ")"
+		line += " (" + Printable(who) + ")"
 	}
 	line += ": " + v.Text
 	if v.Flag != "" {
