@@ -36,22 +36,24 @@ func newTable(most int) *table {
 // namesOfOne is how many names one address may have: a wildcard allows any number.
 const namesOfOne = 256
 
-// bind says that an address was handed out for a name. It is false if there is no place.
+// bind says that an address was handed out for a name. It is false if there is no room.
 func (t *table) bind(addr netip.Addr, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.by[addr]
+	if b != nil {
+		t.used.MoveToFront(b.place)
+	}
+	if b != nil && slices.Contains(b.names, name) {
+		return true
+	}
+	if !t.room(b == nil) {
+		return false
+	}
 	if b == nil {
-		if !t.room() {
-			return false
-		}
 		b = &binding{addr: addr}
 		b.place = t.used.PushFront(b)
 		t.by[addr] = b
-	}
-	t.used.MoveToFront(b.place)
-	if slices.Contains(b.names, name) {
-		return true
 	}
 	if len(b.names) == namesOfOne {
 		t.forget(b, b.names[0])
@@ -62,17 +64,18 @@ func (t *table) bind(addr netip.Addr, name string) bool {
 	return true
 }
 
-// room makes room for one more address.
-func (t *table) room() bool {
+// room makes room for one more name of an address, which may be a new one. The last used address stays.
+func (t *table) room(another bool) bool {
 	const each = 4 // names that an address has, on an average
-	for e := t.used.Back(); e != nil && (len(t.by) >= t.most || t.pairs >= each*t.most); {
+	full := func() bool { return another && len(t.by) >= t.most || t.pairs >= each*t.most }
+	for e := t.used.Back(); e != nil && e != t.used.Front() && full(); {
 		b := e.Value.(*binding)
 		e = e.Prev()
 		if b.pins == 0 {
 			t.drop(b)
 		}
 	}
-	return len(t.by) < t.most
+	return !full()
 }
 
 // drop removes an address.
