@@ -27,6 +27,7 @@ func ownActs() map[string]func(args []string) error {
 		"own-given": func(a []string) error { return ownGiven(a[0], a[1], num(a[2])) },
 		"own-swap":  func(a []string) error { return ownSwap(a[0], num(a[1])) },
 		"own-udp":   func(a []string) error { return ownUDP(a[0], num(a[1])) },
+		"own-lo":    func(a []string) error { return ownDevice(a[0]) },
 	}
 }
 
@@ -441,4 +442,39 @@ func ownUDP(how string, port int) error {
 		return sendmmsg(fd, at, 0)
 	}
 	return unix.Sendto(fd, []byte("x"), 0, to)
+}
+
+// ownDevice sets the loopback device up, which it is already.
+func ownDevice(how string) error {
+	if how == "ioctl" {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		var request [40]byte // struct ifreq
+		copy(request[:], "lo")
+		binary.NativeEndian.PutUint16(request[16:], unix.IFF_UP)
+		return raw(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)))
+	}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	request := struct {
+		unix.NlMsghdr
+		unix.IfInfomsg
+	}{
+		unix.NlMsghdr{Len: 32, Type: unix.RTM_NEWLINK, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK},
+		unix.IfInfomsg{Index: 1, Flags: unix.IFF_UP, Change: unix.IFF_UP},
+	}
+	err = unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&request)), 32), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	if err != nil {
+		return err
+	}
+	answer := make([]byte, 512)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil || n < 20 {
+		return errors.Join(err, errNotServed)
+	}
+	return errnoOf(syscall.Errno(-int32(binary.NativeEndian.Uint32(answer[16:])))) // struct nlmsgerr
 }

@@ -66,7 +66,7 @@ func (a *netAttack) ownAnswer() (unixErrno, bool) {
 		return unix.EOPNOTSUPP, true
 	case "ulp":
 		return unix.ENOPROTOOPT, true
-	case "udp4", "udp6", "bind-tcp", "listen":
+	case "udp4", "udp6", "bind-tcp", "listen", "netlink":
 		return ok, true
 	}
 	return 0, false

@@ -290,3 +290,19 @@ func TestOwnDatagrams(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnDevice: the command reads the addresses of the session's network, and can't change it.
+func TestOwnDevice(t *testing.T) {
+	p, plan := localPlace(t)
+	for _, how := range []string{"ioctl", "netlink"} {
+		if got := p.try(t, plan, "own-lo", how); got != unix.EPERM {
+			t.Errorf("%s: %v", how, got)
+		}
+		if control := p.try(t, nil, "own-lo", how); control != 0 && os.Getuid() == 0 {
+			t.Errorf("control: %s: %v", how, control)
+		}
+	}
+	if got := p.try(t, plan, "netlink"); got != 0 {
+		t.Errorf("reading: %v", got)
+	}
+}

@@ -40,7 +40,9 @@ func networkAnswers() []said {
 		{"own/7", "socket", []uint64{AfInet, sockDatagram, 1}, "EACCES"},      // ping
 		{"own/7", "socket", []uint64{AfInet, sockDatagram, 136}, "EACCES"},    // UDP-Lite
 		{"own/7", "socket", []uint64{AfInet, raw, 1}, "EACCES"},
-		{"own/7", "socket", []uint64{AfNetlink, raw}, "EACCES"},
+		{"own/7", "socket", []uint64{AfNetlink, raw | cloexec, NetlinkRoute}, "decided by the broker"},
+		{"own/7", "socket", []uint64{AfNetlink, raw, NetlinkUevent}, "EACCES"},
+		{"own/7", "socket", []uint64{AfNetlink, raw, 16}, "EACCES"},
 		{"own/7", "socket", []uint64{17, raw}, "EACCES"},    // packet
 		{"own/7", "socket", []uint64{40, stream}, "EACCES"}, // vsock
 		{"own/7", "socket", []uint64{43, stream}, "EACCES"}, // SMC

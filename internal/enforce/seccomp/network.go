@@ -81,13 +81,16 @@ func openNetworkRules(unixSockets []clause) []rule {
 
 // noNetworkRules allow only AF_UNIX. They also keep inherited or received internet sockets from
 // getting another peer or kind. With own, the broker makes TCP and UDP sockets, in a network that
-// has nothing but the session's own servers.
+// has nothing but the session's own servers, and AF_NETLINK sockets that read its addresses and
+// routes, as programs do that list them.
 func noNetworkRules(unixSockets []clause, own bool) []rule {
 	r := rule{calls: []string{"socket", "socketpair"}, when: "the family is not AF_UNIX", why: "no network"}
 	if own {
 		r.why = "no network but the session's own, where zsbx makes the sockets"
 		unixSockets = append(unixSockets, ownSockets(AfInet)...)
 		unixSockets = append(unixSockets, ownSockets(AfInet6)...)
+		routes := []test{{arg: 0, is: AfNetlink}, {arg: 2, is: NetlinkRoute}}
+		unixSockets = append(unixSockets, clause{routes, actNotify})
 	}
 	r.clauses = append(unixSockets, clause{answer: RefuseEACCES})
 	return append([]rule{r}, noDetours(nil)...)

@@ -1,0 +1,74 @@
+package enforce
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/resolve"
+)
+
+// TestOwnNet: without network the session has a network of its own where the machine can keep
+// promises about it, and the plan says why elsewhere.
+func TestOwnNet(t *testing.T) {
+	h := treeHost(map[string]string{"/w/x": ""})
+	for _, c := range []struct {
+		name string
+		caps func(*Caps)
+		opts Options
+		want string // what the plan says of localhost begins with it
+		tcp  bool   // Landlock handles TCP
+	}{
+		{name: "a user", want: "servers of the session only", tcp: true},
+		{name: "root", caps: func(c *Caps) { c.Privileged, c.Capabilities = true, 1<<capNetAdmin }, want: "servers of", tcp: true},
+		{name: "Landlock checks Unix sockets", caps: func(c *Caps) { c.Landlock = 11 }, want: "servers of", tcp: true},
+		{name: "an old Landlock", caps: func(c *Caps) { c.Landlock = 2 }, want: "servers of the session only"},
+		{name: "root in a container", caps: func(c *Caps) { c.Privileged = true }, want: "closed, for servers of the session too: CAP_NET_ADMIN"},
+		{name: "no broker", caps: func(c *Caps) { c.SeccompNotify, c.SeccompNotifyReason = false, "nested" }, want: "closed, for servers of the session too: nested"},
+		{name: "no user namespace", caps: func(c *Caps) { c.MountNS, c.MountReason = false, "AppArmor" }, want: "closed, for servers of the session too: AppArmor"},
+		{name: "no network namespace", caps: func(c *Caps) { c.NetReason = "refused" }, want: "closed, for servers of the session too: refused"},
+		{name: "no mounts", opts: Options{Accepted: []string{GapMetadata, GapIPC, GapTerminals}}, want: "closed, for servers of the session too: that comes with"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			caps := canMount()
+			caps.Seccomp, caps.SeccompNotify, caps.Arch = true, true, "amd64"
+			if c.caps != nil {
+				c.caps(&caps)
+			}
+			r := asked(h, "", []string{"/w"})
+			r.Net.Mode = resolve.NetNone
+			p := NewPlan(r, caps, h, c.opts)
+			said := ""
+			for _, l := range p.Layers() {
+				if l.Name == "localhost" {
+					said = l.Detail
+				}
+			}
+			if !strings.HasPrefix(said, c.want) {
+				t.Errorf("it says %q, want %q", said, c.want)
+			}
+			own := strings.HasPrefix(c.want, "servers")
+			if (p.Broker != nil && p.Broker.Own) != own {
+				t.Errorf("own: %v", !own)
+			}
+			answer := p.Seccomp.Answer("socket", [6]uint64{2, 1, 0})
+			if want := map[bool]string{true: "decided by the broker", false: "EACCES"}[own]; answer != want {
+				t.Errorf("the filter says %s, want %s", answer, want)
+			}
+			handled := p.Landlock.HandledNet
+			if handled&(landlock.NetBindUDP|landlock.NetConnectSendUDP) != 0 {
+				t.Error("Landlock would refuse the session's own datagrams")
+			}
+			const tcp = landlock.NetBindTCP | landlock.NetConnectTCP
+			if c.tcp && handled&tcp != tcp {
+				t.Errorf("Landlock handles %#x", handled)
+			}
+		})
+	}
+	r := asked(h, "", []string{"/w"})
+	for _, l := range NewPlan(r, canMount(), h, Options{}).Layers() {
+		if l.Name == "localhost" {
+			t.Errorf("with a network it says %q", l.Detail)
+		}
+	}
+}
