@@ -126,6 +126,15 @@ func (c *conn) refuse(v rule.Verdict) {
 	c.abort()
 }
 
+// full refuses a connection for which there is no place.
+func (c *conn) full(why string) {
+	v := c.relay.Rules.Decide(c.target.Ask)
+	if v.Allowed() {
+		v = v.Fail(rule.Limit, why)
+	}
+	c.refuse(v)
+}
+
 // first reads what the client sends first, and decides by it. The client may also leave it at
 // listening, if raw bytes are allowed.
 func (c *conn) first(raw bool) (next func()) {

@@ -193,11 +193,7 @@ func (r *Relay) Serve(client net.Conn, t Target, up *Up) {
 	if up == nil {
 		release, why := r.take()
 		if release == nil {
-			v := r.Rules.Decide(t.Ask)
-			if v.Allowed() {
-				v = v.Fail(rule.Limit, why)
-			}
-			c.refuse(v)
+			c.full(why)
 			return
 		}
 		defer release()

@@ -277,6 +277,43 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestSlow: what is begun must be complete in time, in whatever pieces. Nothing of it arrives before.
+func TestSlow(t *testing.T) {
+	w := newWorld(t, "a.example, a.example:80, a.example:9", func(c *Config) { c.Times.Hello = 200 * time.Millisecond })
+	got := make(chan int, 10)
+	count := func(c *net.TCPConn) {
+		n, _ := io.Copy(io.Discard, c)
+		got <- int(n)
+	}
+	for _, at := range []string{"203.0.113.1:443", "203.0.113.1:80", "203.0.113.1:9"} {
+		w.serve(at, count)
+	}
+	whole := greeting(t, "a.example")
+	for port, text := range map[uint16]string{443: string(whole[:100]), 80: "GET / HTTP/1.1\r\nHost: a.exa", 9: "\x16\x03"} {
+		client := w.connect(target("a.example", "203.0.113.1", port))
+		for i := range text {
+			io.WriteString(client, text[i:i+1])
+		}
+		_, err := io.ReadAll(client)
+		if err == nil || w.said("refused") != "" {
+			t.Errorf("port %d: %v, %s", port, err, w.said(""))
+		}
+	}
+	if n := <-got; n != 0 || len(got) > 0 {
+		t.Errorf("%d bytes have arrived", n)
+	}
+	var records []byte
+	for _, b := range whole[5:] {
+		records = append(records, 22, 3, 1, 0, 1, b)
+	}
+	client := w.connect(target("a.example", "203.0.113.1", 443))
+	client.Write(records)
+	client.CloseWrite()
+	if n := <-got; n != len(records) {
+		t.Errorf("in one-byte records: %d bytes have arrived of %d, %s", n, len(records), w.said(""))
+	}
+}
+
 // TestDrain: what a client has sent before it ended arrives, however slowly. What can't is reset, and said.
 func TestDrain(t *testing.T) {
 	const size = 8 << 20
