@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -66,7 +67,7 @@ func Begins(b []byte) (yes, known bool) {
 		}
 		return false, true
 	}
-	if !isMethod(string(method)) {
+	if !slices.Contains(methods[:], string(method)) {
 		return false, true
 	}
 	line, _, end := bytes.Cut(rest, []byte("\n"))
@@ -79,15 +80,6 @@ func Begins(b []byte) (yes, known bool) {
 // methods are those that are recognised where something else than HTTP may come.
 var methods = [...]string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH", "QUERY"}
-
-func isMethod(m string) bool {
-	for _, known := range methods {
-		if m == known {
-			return true
-		}
-	}
-	return false
-}
 
 // Next reads the head of the next request. It is io.EOF if the client has ended between two.
 func (r *Reader) Next() (*Request, error) {

@@ -211,7 +211,7 @@ func (r *Resolver) dropped(name string, behind netip.Addr, v rule.Verdict) Found
 
 // denied answers for a name that is not allowed.
 func (r *Resolver) denied(name string, v rule.Verdict) Found {
-	known := strings.Contains(name, ".") && !strings.HasSuffix(name, ".arpa") && isHost(name)
+	known := strings.Contains(name, ".") && !strings.HasSuffix(name, ".arpa") && rule.IsHost(name)
 	if !known || v.Reason == rule.Host && r.searched(name) {
 		return Found{Err: ErrNotFound}
 	}
@@ -241,15 +241,4 @@ func (r *Resolver) searched(name string) bool {
 		}
 	}
 	return false
-}
-
-// isHost reports whether a name has only characters that names of hosts have.
-func isHost(name string) bool {
-	for _, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !letter && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
 }

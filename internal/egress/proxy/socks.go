@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -57,19 +58,11 @@ func (f *Front) greet(c net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	has := func(method byte) bool {
-		for _, m := range methods {
-			if m == method {
-				return true
-			}
-		}
-		return false
-	}
-	if has(noPassword) && f.trusted(c) {
+	if bytes.IndexByte(methods, noPassword) >= 0 && f.trusted(c) {
 		_, err = c.Write([]byte{socksVersion, noPassword})
 		return err == nil
 	}
-	if !has(withPassword) {
+	if bytes.IndexByte(methods, withPassword) < 0 {
 		c.Write([]byte{socksVersion, noMethod})
 		return false
 	}

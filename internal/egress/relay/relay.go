@@ -6,6 +6,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -88,11 +89,7 @@ func New(c Config) *Relay {
 func (r *Relay) Totals() map[string]Total {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := map[string]Total{}
-	for k, t := range r.totals {
-		out[k] = t
-	}
-	return out
+	return maps.Clone(r.totals)
 }
 
 // Target is where a client wants to.

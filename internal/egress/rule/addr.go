@@ -1,6 +1,9 @@
 package rule
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // Class says what kind of address one is, in a word that follows "is"; "" if it is public.
 // An IPv4 address within an IPv6 one counts as itself.
@@ -61,17 +64,10 @@ func v4(a, b, c, d byte, bits int) netip.Prefix {
 // v6 makes a prefix from the first two groups of 32 bits and the last one.
 func v6(first, second, last uint32, bits int) netip.Prefix {
 	var b [16]byte
-	put32(b[:], first)
-	put32(b[4:], second)
-	put32(b[12:], last)
+	binary.BigEndian.PutUint32(b[:], first)
+	binary.BigEndian.PutUint32(b[4:], second)
+	binary.BigEndian.PutUint32(b[12:], last)
 	return netip.PrefixFrom(netip.AddrFrom16(b), bits)
-}
-
-func put32(b []byte, v uint32) {
-	b[0] = byte(v >> 24)
-	b[1] = byte(v >> 16)
-	b[2] = byte(v >> 8)
-	b[3] = byte(v)
 }
 
 // inner returns the IPv4 address that an IPv6 one stands for: mapped, by a translator of

@@ -165,6 +165,7 @@ func TestLine(t *testing.T) {
 			"registry.corp.example:443 (curl, pid 4711): its address 10.38.140.27 is private; to allow: --allow-private-host registry.corp.example"},
 		{rule.Target("2001:db8::5", 443), "[2001:db8::5]:443 (curl, pid 4711): a numeric address, not in [net] hosts and not that of a name in it; " +
 			"to allow: --allow-host '[2001:db8::5]:443'"},
+		{rule.Target("::", 80), "[::]:80 (curl, pid 4711): a server of this machine that the session did not start; to allow: --allow-host localhost:80"},
 		{rule.Target("127.0.0.1", 5432), "127.0.0.1:5432 (curl, pid 4711): a server of this machine that the session did not start; " +
 			"to allow: --allow-host localhost:5432"},
 		{rule.Target("a\x1b]0;x\a\u009b.example", 443), `"a\x1b]0;x\a\u009b.example":443 (curl, pid 4711): not in [net] hosts`},

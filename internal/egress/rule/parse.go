@@ -277,6 +277,16 @@ func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
+// IsHost reports whether a name in lower case has only characters that names of hosts have.
+func IsHost(name string) bool {
+	for i := range len(name) {
+		if !nameByte(name[i]) && name[i] != '.' {
+			return false
+		}
+	}
+	return name != ""
+}
+
 // labels refuses names that have too few labels.
 func (p *parser) labels(r *Rule, host string) {
 	if strings.Contains(r.Name, ".") {

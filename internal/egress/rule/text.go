@@ -32,27 +32,18 @@ func Printable(s string) string {
 	return text
 }
 
-// plain writes a host: as it is if it looks like one, quoted otherwise.
-func plain(host string) string {
-	for i := range len(host) {
-		if !nameByte(host[i]) && host[i] != '.' && host[i] != ':' {
-			return Quote(host)
-		}
-	}
-	if host == "" || len(host) > longest {
-		return Quote(host)
-	}
-	return host
-}
-
-// Where writes the host and the port of a verdict.
+// Where writes the host and the port of a verdict. A host that looks like none is quoted.
 func (v *Verdict) Where() string {
-	host := plain(v.Host)
+	host := v.Host
+	a, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && a.Zone() == "":
+		host = hostOf(netip.PrefixFrom(a, a.BitLen()))
+	case len(host) > longest || !IsHost(host):
+		host = Quote(host)
+	}
 	if v.Port == 0 {
 		return host
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
 	}
 	return host + ":" + strconv.Itoa(int(v.Port))
 }
