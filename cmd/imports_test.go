@@ -106,7 +106,8 @@ func rooms(but ...string) []string {
 }
 
 // engine returns what the packages of a network by name may not import: all rooms, and what knows the
-// kernel or files. What net/http and its kind cost, each start of zsbx would pay.
+// kernel or files. Without net/http and its kind, which viper brings, programs that embed zsbx do not
+// pay for their initialisation.
 func engine(more ...string) []string {
 	return append(append(rooms(), more...), "os", "golang.org/x/sys/unix", "net/http", "crypto/tls", "net/textproto")
 }
