@@ -144,7 +144,7 @@ func (r *Relay) take() (release func(), why string) {
 }
 
 // Dial connects to a target. Whoever has a client that waits for its connect calls it before
-// Serve. Each error is a *Refusal, and was said as an event.
+// Serve. Each error is a *Refusal, and was said as an event unless the context was cancelled.
 func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 	v := r.Rules.Decide(t.Ask)
 	if !v.Allowed() {
@@ -163,16 +163,21 @@ func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 	return up, nil
 }
 
-// dial connects to a target for which there is a verdict, and a place.
+// dial connects to a target for which there is a verdict, and a place. If the client has given up
+// nothing is said.
 func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Times.Dial)
+	patient, cancel := context.WithTimeout(ctx, r.Times.Dial)
 	defer cancel()
 	up := &Up{place: func() {}}
-	err := r.connect(ctx, up, t.Ask, v)
-	if err != nil {
-		return nil, r.refuse(t, v.Fail(rule.Upstream, reason(err)), err)
+	err := r.connect(patient, up, t.Ask, v)
+	if err == nil {
+		return up, nil
 	}
-	return up, nil
+	failed := v.Fail(rule.Upstream, reason(err))
+	if ctx.Err() != nil {
+		return nil, &Refusal{failed, err}
+	}
+	return nil, r.refuse(t, failed, err)
 }
 
 // refuse says that something is refused.

@@ -230,6 +230,18 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// TestGivesUp: a client that does not wait for its connect is no refusal, and leaves no place taken.
+func TestGivesUp(t *testing.T) {
+	w := newWorld(t, "a.example:22", nil)
+	w.servers["203.0.113.1:22"] = ""
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := w.relay.Dial(ctx, target("a.example", "203.0.113.1", 22))
+	if err == nil || w.said("") != "" || w.relay.open != 0 {
+		t.Errorf("%v, %d open, %s", err, w.relay.open, w.said(""))
+	}
+}
+
 // TestLimit: one connection too many is refused, and each end makes room.
 func TestLimit(t *testing.T) {
 	w := newWorld(t, "a.example:22", func(c *Config) { c.Most = 2 })
