@@ -161,9 +161,9 @@ func leaves(err error) (all []error) {
 // sessionHint returns what to type for an error of package track, or "".
 func sessionHint(err error) string {
 	switch {
-	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
+	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrLocked):
 		return "zsbx ps"
-	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
+	case errors.Is(err, track.ErrNoDir) && fork.ShortageOf(err) == nil:
 		return "export XDG_STATE_HOME=$(mktemp -d /var/tmp/zsbx.XXXXXX)"
 	}
 	return ""

@@ -60,7 +60,7 @@ func TestImports(t *testing.T) {
 		{"internal/enforce/protect", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts")...)},
 		{"internal/enforce/broker", rooms(append(resolver, "internal/enforce/seccomp")...)},
 		{"internal/enforce/answer", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker")...)},
-		{"internal/enforce/watch", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker", "internal/enforce/answer")...)},
+		{"internal/enforce/trace", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker", "internal/enforce/answer")...)},
 	} {
 		deps := map[string]bool{}
 		importsOf(t, mod+c.pkg, deps)
@@ -97,7 +97,7 @@ func rooms(but ...string) []string {
 	var out []string
 	for _, p := range []string{"policy", "policy/compose", "internal/host", "internal/resolve", "internal/compose", "internal/enforce", "internal/supervise", "enforce/sandbox", "internal/libsystem", "internal/selftest",
 		"internal/enforce/landlock", "internal/enforce/seccomp", "internal/enforce/seatbelt", "internal/enforce/deny",
-		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/watch", "internal/track", "cmd"} {
+		"internal/enforce/mounts", "internal/enforce/protect", "internal/enforce/broker", "internal/enforce/answer", "internal/enforce/trace", "internal/track", "cmd"} {
 		if !slices.Contains(but, p) {
 			out = append(out, mod+p)
 		}

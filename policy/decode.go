@@ -30,7 +30,7 @@ const (
 // Decoding looks only at the text. Whether the paths exist and where they lead is found out when a
 // command starts.
 func Decode(name string, data []byte) (*Policy, error) {
-	c := &checker{source: name, places: tree.NewPlaces(data)}
+	c := &checker{source: name, places: tree.NewPositions(data)}
 	if len(data) > MaxFileSize {
 		msg := fmt.Sprintf("larger than %d bytes", MaxFileSize)
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: msg}}
@@ -64,7 +64,7 @@ func DecodeFile(path string) (*Policy, error) {
 // found.
 type checker struct {
 	source string
-	places *tree.Places
+	places *tree.Positions
 	errs   Errors
 }
 

@@ -117,7 +117,7 @@ func OpenStore() (*Store, error) {
 	return &Store{st}, nil
 }
 
-// List returns all sessions, oldest first. It returns an error if a place could not be read,
+// List returns all sessions, oldest first. It returns an error if a directory could not be read,
 // together with what was found elsewhere.
 func (s *Store) List() ([]Session, error) {
 	all, err := s.st.List()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/broker"
 	"github.com/zsbx/zsbx/internal/enforce/seatbelt"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/libsystem"
 )
@@ -32,7 +32,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		return nil, err
 	}
 	if o.Log {
-		l := watch.NewLog(o.Session, seatbelt.Tag(o.Session))
+		l := trace.NewLog(o.Session, seatbelt.Tag(o.Session))
 		if err := l.Start("/usr/bin/log"); err != nil {
 			return nil, fmt.Errorf("can't record what the command is refused: %w", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/fork"
 )
 
@@ -103,9 +103,9 @@ func (p *Plan) record(b *broker.Broker) {
 	world := asked.world()
 	world.Filter = p.Seccomp
 	world.Broker = p.Broker
-	w := watch.New(world, p.model != nil)
+	w := trace.New(world, p.model != nil)
 	p.recorder = w
-	b.Record = w.Watch
+	b.Record = w.Answer
 }
 
 // checkFiles refuses descriptors with which the command could bypass the plan. It returns the

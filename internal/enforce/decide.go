@@ -368,7 +368,7 @@ func explainRights(out *Answer, a *Act, rule resolve.Verdict) {
 		return
 	}
 	switch {
-	case out.Apart:
+	case out.CrossMount:
 		out.Reason = "the two places are different mounts, so that the rest can be read-only; programs copy instead"
 	case out.Missing == landlock.FSReadDir:
 		out.set(out.At + " contains something denied, so it can't be listed")

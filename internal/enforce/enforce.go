@@ -205,16 +205,16 @@ func (p *Plan) Confine(c *fork.Command) (*Broker, error) { return p.confine(c) }
 type Options struct {
 	// Accepted are the names of accepted gaps. Some of these are then left open even if they
 	// could be closed: GapProtect, GapIPC, GapTerminals; GapMetadata if only it would need a
-	// mount namespace; GapOwnFiles if it would need a writable tree to be split.
+	// mount namespace; GapZsbxFiles if it would need a writable tree to be split.
 	Accepted []string
 
 	// Protect are absolute, clean paths of the caller's files and directories that the command
 	// must never change: policy files, the trust store, records of sessions. They should exist.
 	Protect []string
 
-	// Watch are files and directories of the caller that can't be protected. Changes are
+	// Compare are files and directories of the caller that can't be protected. Changes are
 	// reported when the command has ended.
-	Watch []string
+	Compare []string
 
 	// Repository is the root of the repository around the working directory, or "". In a
 	// writable tree it is protected like one near the top, at any depth.
@@ -242,8 +242,8 @@ func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, 
 // protectRequest returns what the caller wants protected.
 func (o *Options) protectRequest(table func() mounts.Table) protect.Request {
 	return protect.Request{
-		Self:       o.Protect,
-		Watch:      o.Watch,
+		ZsbxFiles:  o.Protect,
+		Compare:    o.Compare,
 		Users:      !o.accepts(GapProtect),
 		Repository: o.Repository,
 		Table:      table,

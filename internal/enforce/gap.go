@@ -63,7 +63,7 @@ const (
 	GapTruncate        = "truncate"         // files outside could be emptied
 	GapDeny            = "deny"             // a denial inside an allowed tree can't be enforced
 	GapDenyMissing     = "deny-missing"     // a denied name in a writable tree does not exist yet and can be made
-	GapOwnFiles        = "own-files"        // zsbx's own files can be changed: policies, trust store, sessions
+	GapZsbxFiles       = "own-files"        // zsbx's own files can be changed: policies, trust store, sessions
 	GapProtect         = "protect"          // git's hooks, configuration and so on in writable trees can be changed
 	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside can be changed
 	GapIPC             = "ipc"              // System V IPC and /dev/shm are shared with programs outside
@@ -91,7 +91,7 @@ const AllHardening = "hardening"
 func GapNames() []string {
 	return []string{
 		GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits,
-		GapMetadata, GapNetwork, GapOrphans, GapOwnFiles, GapPids, GapPriorities, GapProtect, GapSignals,
+		GapMetadata, GapNetwork, GapOrphans, GapZsbxFiles, GapPids, GapPriorities, GapProtect, GapSignals,
 		GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets,
 	}
 }

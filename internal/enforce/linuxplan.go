@@ -26,8 +26,8 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		none := p.noNamespace(h)
 		rep.cut = deny.Subtract(p.denyRequest(h, none, table))
 		trees := rep.cut.Trees
-		if none != "" && len(rep.set.Self) > 0 {
-			trees, rep.taken = rep.set.TakeOut(trees, h, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
+		if none != "" && len(rep.set.ZsbxFiles) > 0 {
+			trees, rep.taken = rep.set.TakeOut(trees, h, mounts.NoNamespace(none), opts.accepts(GapZsbxFiles))
 		}
 		rep.mounts = mounts.New(p.mountRequest(h, none, table, rep))
 		p.Mounts = rep.mounts.Plan
@@ -78,7 +78,7 @@ func (p *Plan) planAudit(rep *report) {
 	p.found = rep.cut.Searched
 	p.audit.Mounted = p.Mounts != nil
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and a new one made
-		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Kind: protect.Denied})
+		p.audit.Paths = append(p.audit.Paths, protect.Compared{Path: m.Path, Kind: protect.Denied})
 	}
 }
 
@@ -165,7 +165,7 @@ func (p *Plan) mountRequest(h *host.Host, none string, table func() mounts.Table
 		UserNS:  !p.Caps.Privileged,
 		Handled: landlock.Of(p.Caps.Landlock).FS,
 		Trees:   rep.cut.Trees,
-		Mounts:  slices.Concat(rep.set.SelfMounts, rep.set.Mounts),
+		Mounts:  slices.Concat(rep.set.ZsbxMounts, rep.set.Mounts),
 		Table:   table,
 
 		None:   none,

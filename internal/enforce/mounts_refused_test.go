@@ -12,7 +12,7 @@ import (
 // open (once on Linux 5.10 it reported nothing).
 func TestWithoutLandlock(t *testing.T) {
 	r := &resolve.Resolved{OS: "linux", Dir: "/tmp", Paths: []resolve.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
-	want := map[string]Kind{GapFiles: Core, GapOwnFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}
+	want := map[string]Kind{GapFiles: Core, GapZsbxFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}
 	for _, ns := range []bool{false, true} {
 		p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Seccomp: true, MountNS: ns, Privileged: ns}, nil, Options{Protect: []string{"/tmp/own"}})
 		got := map[string]Kind{}

@@ -25,13 +25,13 @@ func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, h, opts.protectRequest(func() mounts.Table { return mounts.Table{} }))
-	rep.self(prot.SelfFacts)
+	rep.zsbxFiles(prot.ZsbxFacts)
 	rep.facts(prot.Facts)
 	p.audit = prot.Audit
 	p.audit.Trees = mounts.WritableTrees(p.Policy.Paths)
-	p.audit.Watch = nil
-	p.Seatbelt.Protect = slices.Clone(prot.Self)
-	for _, w := range prot.Watch {
+	p.audit.Paths = nil
+	p.Seatbelt.Protect = slices.Clone(prot.ZsbxFiles)
+	for _, w := range prot.Paths {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
@@ -40,7 +40,7 @@ func (p *Plan) planMacOS(h *host.Host, opts Options) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		}
 		if w.Kind != protect.Protected { // a missing file can appear with a directory that is moved there
-			p.audit.Watch = append(p.audit.Watch, w)
+			p.audit.Paths = append(p.audit.Paths, w)
 		}
 	}
 	if h != nil {

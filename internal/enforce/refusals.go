@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/internal/enforce/answer"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -16,17 +16,17 @@ import (
 
 // Refusal is something that a command was refused, with the plan's explanation.
 type Refusal struct {
-	watch.Refusal
+	trace.Refusal
 	Answer Answer
 }
 
 // Refusals has all that was recorded about a command.
 type Refusals struct {
-	watch.Report
+	trace.Report
 	List []Refusal // those of the Report, explained
 }
 
-type recorder interface{ Report() watch.Report }
+type recorder interface{ Report() trace.Report }
 
 // Explains returns why nothing can be recorded for this plan, or "".
 func (p *Plan) Explains() string {

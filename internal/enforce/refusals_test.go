@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/answer"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
@@ -14,9 +14,9 @@ import (
 
 type reported []answer.Act
 
-func (r reported) Report() (out watch.Report) {
+func (r reported) Report() (out trace.Report) {
 	for _, a := range r {
-		out.Refusals = append(out.Refusals, watch.Refusal{Act: a, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Count: 1})
+		out.Refusals = append(out.Refusals, trace.Refusal{Act: a, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Count: 1})
 	}
 	return out
 }

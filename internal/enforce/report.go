@@ -57,7 +57,7 @@ func (r *report) linux() {
 	r.p.denied = r.cut.Denied
 	r.p.open = r.cut.Open
 	if r.p.Landlock != nil {
-		r.self(append(r.set.SelfFacts, r.taken...))
+		r.zsbxFiles(append(r.set.ZsbxFacts, r.taken...))
 	}
 	r.namespace()
 	r.facts(r.set.Facts)
@@ -120,11 +120,11 @@ func (r *report) private() {
 	}
 }
 
-// self adds gaps for zsbx's own files that the command can change, and for what it may not do
+// zsbxFiles adds gaps for zsbx's own files that the command can change, and for what it may not do
 // because they are protected.
-func (r *report) self(facts []protect.Fact) {
+func (r *report) zsbxFiles(facts []protect.Fact) {
 	for _, f := range facts {
-		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
+		g := Gap{Name: GapZsbxFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
 		if f.Closed {
 			g.Kind = Hardening
 		}
@@ -148,7 +148,7 @@ func (r *report) namespace() {
 	why := r.mounts.None
 	hint := ""
 	if p.Landlock == nil && len(r.opts.Protect) > 0 {
-		r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
+		r.hardening(GapZsbxFiles, "no change of zsbx's own files", why, "")
 	}
 	if p.Landlock != nil && !p.Caps.MountNS {
 		hint = p.Caps.MountHint

@@ -26,7 +26,7 @@ type image struct {
 	peer       int32   // the caller's end of the connection
 	domain     bool    // Keeper.Domain
 	namespaces uintptr // Command.Namespaces
-	self       uintptr // the caller's pid; a keeper in its domain must be unable to signal it
+	caller     uintptr // the caller's pid; a keeper in its domain must be unable to signal it
 	mem        *keeperMem
 
 	run     uintptr   // runChild
@@ -61,7 +61,7 @@ func newImage(c *Command) (*image, error) {
 	m := c.Memory()
 	j := Put(m, image{
 		path: m.Text(c.Path), argv: m.texts(c.Args), envp: m.texts(c.Env),
-		namespaces: c.Namespaces, self: uintptr(os.Getpid()), run: reflect.ValueOf(runChild).Pointer(),
+		namespaces: c.Namespaces, caller: uintptr(os.Getpid()), run: reflect.ValueOf(runChild).Pointer(),
 	})
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {

@@ -24,8 +24,8 @@ func (j *image) prove() bool {
 	case m.inner:
 		m.domain = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) == 1
 	case j.domain:
-		r = call(unix.SYS_RT_SIGQUEUEINFO, j.self, 0, uintptr(unsafe.Pointer(&queueInfo)), 0, 0, 0)
-		m.domain = r == -int(unix.EPERM) && call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) == int(j.self)
+		r = call(unix.SYS_RT_SIGQUEUEINFO, j.caller, 0, uintptr(unsafe.Pointer(&queueInfo)), 0, 0, 0)
+		m.domain = r == -int(unix.EPERM) && call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) == int(j.caller)
 	default:
 		return true
 	}

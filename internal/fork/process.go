@@ -86,7 +86,7 @@ func (p *Process) Next() (Event, error) {
 	case p.KeeperPid != 0:
 		return p.next()
 	case !p.gone:
-		if ev, err := p.nextOwn(); err != nil || ev.Kind == Stopped {
+		if ev, err := p.nextChild(); err != nil || ev.Kind == Stopped {
 			return ev, err
 		}
 	}
@@ -171,11 +171,11 @@ func (p *Process) startClock(c *Command) {
 	})
 }
 
-// nextOwn waits until a command that is this process's own child stops or ends. waitid(2) with
+// nextChild waits until a command that is this process's own child stops or ends. waitid(2) with
 // WNOWAIT could look without reaping, but on macOS it reports a stopped process over and over.
 // So the pid is free for a moment between wait4(2) and the lock. The system assigns pids in
 // sequence, so this one is not reused so soon.
-func (p *Process) nextOwn() (Event, error) {
+func (p *Process) nextChild() (Event, error) {
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {
 		return Event{}, fmt.Errorf("wait4: %w", err)

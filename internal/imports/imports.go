@@ -47,7 +47,7 @@ type reader struct {
 
 type setting struct {
 	key    string   // as in keys.txt
-	place  string   // where people find it
+	where  string   // where people find it
 	values []string // "" for what is not a string
 }
 
@@ -78,7 +78,7 @@ func Read(format, name string, data []byte) (*Result, error) {
 		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt", Msg: msg}}
 	}
 	for f := strings.Fields(keys("+")[format]); len(f) > 1; f = f[2:] {
-		r.do(setting{place: f[0]}, f[1])
+		r.do(setting{where: f[0]}, f[1])
 	}
 	settings, err := readers[format](data)
 	if err != nil {
@@ -116,7 +116,7 @@ func keys(format string) map[string]string {
 func (r *reader) apply(s setting) {
 	text := strings.Join(s.values, ",")
 	if strings.Contains(text, "\x00") {
-		r.left(s.place, "what it expands to is not known")
+		r.left(s.where, "what it expands to is not known")
 		return
 	}
 	rest := cmp.Or(r.keys[s.key+"="+text], r.keys[s.key])
@@ -132,7 +132,7 @@ func (r *reader) apply(s setting) {
 		r.do(s, action)
 	}
 	if why != "" && len(s.values) > 0 && s.values[0] != "false" {
-		r.left(s.place, why)
+		r.left(s.where, why)
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *reader) do(s setting, action string) {
 	}
 	for _, v := range s.values {
 		if v == "" && key != "set" {
-			r.fail(s.place, "strings are needed, none of them empty")
+			r.fail(s.where, "strings are needed, none of them empty")
 			continue
 		}
 		r.value(s, key, v)
@@ -164,7 +164,7 @@ func (r *reader) do(s setting, action string) {
 func (r *reader) value(s setting, key, v string) {
 	switch key {
 	case "unknown":
-		r.fail(s.place, "unknown value %q", v)
+		r.fail(s.where, "unknown value %q", v)
 	case "set":
 		name := s.key[strings.LastIndexByte(s.key, '.')+1:]
 		r.put(s, "env.set", name+"="+v)
@@ -177,7 +177,7 @@ func (r *reader) value(s setting, key, v string) {
 	default:
 		isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"
 		if isPath && key != "fs.deny" && strings.ContainsAny(v, "*?[") {
-			r.left(s.place+" "+v, "rules take no patterns, only denials do")
+			r.left(s.where+" "+v, "rules take no patterns, only denials do")
 			return
 		}
 		if isPath {
@@ -190,9 +190,9 @@ func (r *reader) value(s setting, key, v string) {
 
 func (r *reader) put(s setting, key, v string) {
 	mayMiss := key == "net.unix" || strings.HasPrefix(key, "fs.") && key != "fs.deny"
-	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + s.place}}
+	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + s.where}}
 	if err := r.to.Put(key, value); err != nil {
-		r.fail(s.place, "%q: %v", v, err)
+		r.fail(s.where, "%q: %v", v, err)
 	}
 }
 
@@ -239,7 +239,7 @@ func readJSON(data []byte, v any) (plain []byte, err error) {
 
 // flatten returns all settings below a value, sorted by their keys.
 func flatten(key string, v any) (all []setting) {
-	s := setting{key: key, place: key}
+	s := setting{key: key, where: key}
 	switch v := v.(type) {
 	case nil:
 		return nil

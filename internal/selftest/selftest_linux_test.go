@@ -18,7 +18,7 @@ func TestSelfTest(t *testing.T) {
 	}
 	// The lowest Landlock ABI for each promise. seccomp keeps those that are missing here, and
 	// what goes beyond the ports themselves.
-	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapOwnFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
+	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapZsbxFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
 		enforce.GapUnixSockets: 9, enforce.GapAbstractSockets: 6, enforce.GapSignals: 6}
 	if caps.Seccomp && caps.SeccompNotify && caps.Landlock < 9 {
 		delete(lacks, enforce.GapTCPPorts)

@@ -38,7 +38,7 @@ func macTrials() []macTrial {
 		{enforce.GapDeny, "denied files stay closed in what is allowed", open, `cat "$1/in/denied"`},
 		{enforce.GapDeny, "denied files are not moved from under their rule", open,
 			`mv "$1/in/denied" "$1/in/x" && mv "$1/in/x" "$1/in/denied"`},
-		{enforce.GapOwnFiles, "the caller's own files are not changed", open, `echo x >>"$1/in/own"`},
+		{enforce.GapZsbxFiles, "the caller's own files are not changed", open, `echo x >>"$1/in/own"`},
 		{enforce.GapNetwork, "no network: TCP", none, macTCP + `"$2"`},
 		{enforce.GapTCPPorts, "only the TCP ports that are listed", ports, macTCP + `"$3"`},
 		{enforce.GapUnixSockets, "no connection to sockets of programs outside, by path", open,

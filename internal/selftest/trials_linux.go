@@ -187,7 +187,7 @@ func (s *linuxScene) tryMounts() error {
 	if plan.Mounts == nil {
 		by = "Landlock"
 	}
-	s.try(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
+	s.try(enforce.GapZsbxFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
 	r := s.policy
 	r.Deny = []resolve.DenyPath{{Pattern: s.dir + "/in/denied"}}
 	plan = enforce.NewPlan(&r, s.caps, &h, enforce.Options{})

@@ -67,7 +67,7 @@ func (l *auditor) append(c *Command, line AuditLine) error {
 	keep, _ := strconv.ParseInt(l.Keep.Value, 0, 32)
 	err := appendLine(l.dir, int(keep), &line)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = makeSelf(&c.host, l.dir)
+		err = makeZsbxDir(&c.host, l.dir)
 		if err == nil {
 			err = appendLine(l.dir, int(keep), &line)
 		}

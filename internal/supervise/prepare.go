@@ -234,7 +234,7 @@ func (o *Options) checkLimits(l policy.Limits) error {
 // replan decides what is enforced on a machine that can do what caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
 	host := c.host.Remembering()
-	opts := c.selfFiles(host, caps.MountNS)
+	opts := c.zsbxFiles(host, caps.MountNS)
 	opts.Accepted = c.o.AllowGaps
 	opts.Repository = c.o.Repository
 	opts.Explain = c.o.Explain

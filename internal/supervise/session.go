@@ -27,7 +27,7 @@ func (c *Command) beginSession() error {
 		Keep:    c.o.Keep,
 		Exec:    c.o.InPlace,
 		Temp:    c.temp.Path(),
-		Watch:   watcher(),
+		Watcher: watcher(),
 		Limits:  c.bounds,
 	}
 	if c.plan != nil {

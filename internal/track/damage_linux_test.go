@@ -252,7 +252,7 @@ func TestHeldByUnknown(t *testing.T) {
 	if _, err := f.WriteAt([]byte("damaged"), fork.KeeperStateSize); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Reap(deadline(t), id); !errors.Is(err, ErrHeld) {
+	if _, err := st.Reap(deadline(t), id); !errors.Is(err, ErrLocked) {
 		t.Error(err)
 	}
 	if i := one(t, st); i.Life.Stale() {
@@ -288,7 +288,7 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// TestForeignPlace: a second place that belongs to another user is ignored. As the only place
+// TestForeignPlace: a second directory that belongs to another user is ignored. As the only directory
 // it is refused.
 func TestForeignPlace(t *testing.T) {
 	foreign := "/usr" // root's
@@ -298,7 +298,7 @@ func TestForeignPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	st := &Store{places: []place{{parent: filepath.Join(t.TempDir(), "own")}, {parent: foreign, nofollow: true}}}
+	st := &Store{dirs: []storeDir{{parent: filepath.Join(t.TempDir(), "own")}, {parent: foreign, nofollow: true}}}
 	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
 	if i := one(t, st); i.ID != s.ID() {
 		t.Errorf("%+v", i)
@@ -312,7 +312,7 @@ func TestForeignPlace(t *testing.T) {
 	if r, err := st.Reap(deadline(t), s.ID()); err != nil || !r.Done() {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Begin(Options{Store: &Store{places: st.places[1:]}}); !errors.Is(err, errForeign) {
+	if _, err := Begin(Options{Store: &Store{dirs: st.dirs[1:]}}); !errors.Is(err, errForeign) {
 		t.Errorf("a session was begun there: %v", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/zsbx/zsbx/internal/track/proc"
 )
 
-// place is where a store may keep sessions.
-type place struct {
+// storeDir is where a store may keep sessions.
+type storeDir struct {
 	parent   string // the directory that "sessions" is in
 	above    string // a directory above parent that is never made, or ""
 	nofollow bool   // others can write to the directory above parent
@@ -29,13 +29,13 @@ const (
 	sessionFile = ".session" // a session's file is named ID.session
 )
 
-func (p place) dir() string { return filepath.Join(p.parent, sessionsDir) }
+func (p storeDir) dir() string { return filepath.Join(p.parent, sessionsDir) }
 
-func (p place) file(id string) string { return filepath.Join(p.dir(), id+sessionFile) }
+func (p storeDir) file(id string) string { return filepath.Join(p.dir(), id+sessionFile) }
 
 // check checks that the directory of sessions belongs to the user alone. If it is missing,
 // check makes it if create is set, or else returns fs.ErrNotExist.
-func (p place) check(create bool) error {
+func (p storeDir) check(create bool) error {
 	stat := unix.Stat
 	if p.nofollow {
 		stat = unix.Lstat
@@ -101,7 +101,7 @@ func private(path string, st *unix.Stat_t, not uint32) error {
 // create makes the file of a new session. It stays locked as long as it is open here or in the
 // keeper, which shows that the session is alive. A process that lists sessions may have the
 // lock for a moment. On a file system without locks only the recorded pids show it.
-func (p place) create(id string) (*os.File, error) {
+func (p storeDir) create(id string) (*os.File, error) {
 	fd, err := unix.Open(p.file(id), unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &os.PathError{Op: "create", Path: p.file(id), Err: err}
@@ -117,7 +117,7 @@ func (p place) create(id string) (*os.File, error) {
 
 // open opens the file of a session. It refuses one that is not regular or does not belong to
 // the user alone. It does not block on a FIFO.
-func (p place) open(id string) (*os.File, error) {
+func (p storeDir) open(id string) (*os.File, error) {
 	path := p.file(id)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p place) open(id string) (*os.File, error) {
 
 // names returns the names of all files, in any order: hundreds may be left by --exec, and each
 // start looks for notes among them.
-func (p place) names() (all []string, err error) {
+func (p storeDir) names() (all []string, err error) {
 	entries, err := files.List(p.dir(), -1)
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -149,7 +149,7 @@ func (p place) names() (all []string, err error) {
 	return all, err
 }
 
-func (p place) ids() ([]string, error) {
+func (p storeDir) ids() ([]string, error) {
 	names, err := p.names()
 	return sessionIDs(names), err
 }
@@ -167,7 +167,7 @@ func sessionIDs(names []string) (ids []string) {
 
 // claim stores the record of a new session with its name. It returns ErrNameTaken if a live
 // session has the name. A lock serializes claims.
-func (p place) claim(f *os.File, r *Record) error {
+func (p storeDir) claim(f *os.File, r *Record) error {
 	fd, err := unix.Open(p.dir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		defer unix.Close(fd)

@@ -78,7 +78,7 @@ func playInitHost(args []string) {
 		if _, err := begin(); err != nil {
 			panic(err)
 		}
-		if ls, err := st.List(); err != nil || len(ls) != 1 || ls[0].Err != nil || ls[0].Record.Self.Pid != 1 || ls[0].Life != Running {
+		if ls, err := st.List(); err != nil || len(ls) != 1 || ls[0].Err != nil || ls[0].Record.Supervisor.Pid != 1 || ls[0].Life != Running {
 			fmt.Printf("%+v, %v\n", ls, err)
 		}
 		if r, err := st.Reap(context.Background(), "init"); err != nil || !r.Done() || r.Killed == 0 {
@@ -153,7 +153,7 @@ func playHidden(args []string) {
 	}
 	r, err := st.Reap(context.Background(), ls[0].ID)
 	if args[1] == string(Subtree) {
-		if !errors.Is(err, ErrHeld) || r.Killed != 0 || r.Removed {
+		if !errors.Is(err, ErrLocked) || r.Killed != 0 || r.Removed {
 			fmt.Printf("the hidden keeper: %+v, %v\n", r, err)
 		}
 		_ = unix.Kill(ls[0].Record.Keeper.Pid, unix.SIGTERM)

@@ -40,7 +40,7 @@ type Info struct {
 func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.TrackOnly) }
 
 // List returns all sessions of the store, oldest first, with their processes. A session whose
-// file can't be read has an Err and what else is known. List returns an error if a place could
+// file can't be read has an Err and what else is known. List returns an error if a directory could
 // not be read, together with what was found elsewhere.
 func (s *Store) List() ([]Info, error) {
 	all, _, err := s.list()
@@ -50,7 +50,7 @@ func (s *Store) List() ([]Info, error) {
 // list is List, and also returns the snapshot of processes that it used.
 func (s *Store) list() ([]Info, *view, error) {
 	var loaded []*found
-	err := s.each(func(p place, ids []string) (err error) {
+	err := s.each(func(p storeDir, ids []string) (err error) {
 		for _, id := range ids {
 			f, lerr := p.load(id)
 			switch {
@@ -167,12 +167,12 @@ func (v *view) stuck(f *found) bool {
 	if !f.recorded() || r.Keep || f.word.Phase == fork.PhaseKept {
 		return false
 	}
-	return v.Procs[r.Keeper.Pid].Stopped() && !v.Has(r.Self)
+	return v.Procs[r.Keeper.Pid].Stopped() && !v.Has(r.Supervisor)
 }
 
 // hidesKeeper reports whether /proc does not show the keeper (hidepid), which has the lock.
 func (v *view) hidesKeeper(f *found) bool {
-	return f.locked && f.spoke() && !v.Has(f.record.Self)
+	return f.locked && f.spoke() && !v.Has(f.record.Supervisor)
 }
 
 // lifeWithKeeper returns the state of a session whose keeper lives.

@@ -79,7 +79,7 @@ func (v *view) roots(f *found) []int {
 	if _, hidden := proc.Getenv(c.Pid, SessionEnv); hidden && v.Has(c) {
 		roots = append(roots, c.Pid)
 	}
-	return slices.DeleteFunc(roots, func(pid int) bool { return v.Procs[pid].Start < f.record.Self.Start })
+	return slices.DeleteFunc(roots, func(pid int) bool { return v.Procs[pid].Start < f.record.Supervisor.Start })
 }
 
 // procs returns the session's living processes, with their arguments.

@@ -115,7 +115,7 @@ func (s *Store) NotesOf(session string) ([]*Note, error) {
 
 // notes opens only those with a name that is wanted: nobody else can tell a note while it is open.
 func (s *Store) notes(wanted func(name string) bool) (out []*Note, _ error) {
-	err := s.listed(true, func(p place, names []string) error {
+	err := s.listed(true, func(p storeDir, names []string) error {
 		var errs []error
 		for _, name := range names {
 			id, _, _ := strings.Cut(name, ".")
@@ -135,7 +135,7 @@ func (s *Store) notes(wanted func(name string) bool) (out []*Note, _ error) {
 
 // note opens a note and takes its lock. It returns nil if there is nothing to tell, or if another
 // process does that.
-func (p place) note(name, id string) (*Note, error) {
+func (p storeDir) note(name, id string) (*Note, error) {
 	path := filepath.Join(p.dir(), name)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT { // it was told meanwhile
@@ -205,7 +205,7 @@ func (n *Note) notOne(err error) error {
 }
 
 // lives reports whether a session may live. It does if its file can't be read.
-func (p place) lives(id string) bool {
+func (p storeDir) lives(id string) bool {
 	f, err := p.load(id)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
@@ -217,7 +217,7 @@ func (p place) lives(id string) bool {
 // from fills in what the session's own file says. If that can't be read, the session may live.
 // It reports whether there is something to tell. A note is empty if the supervisor was killed
 // before the command began, or if the machine stopped before the note was on the disk.
-func (n *Note) from(p place) (tells bool, _ error) {
+func (n *Note) from(p storeDir) (tells bool, _ error) {
 	f, err := p.load(n.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

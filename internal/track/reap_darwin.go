@@ -19,7 +19,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		Table: &kernelTable{session: f.record.ID}, Self: os.Getpid(), Command: f.record.Command,
 	}
 	if f.recorded() {
-		h.Supervisor = f.record.Self
+		h.Supervisor = f.record.Supervisor
 		h.Began = uint64(f.record.Started.UnixMicro())
 	}
 	if end, ok := ctx.Deadline(); ok {

@@ -52,7 +52,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		return nil
 	}
 	if f.locked && !f.lockExplained() {
-		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
+		return fmt.Errorf("session %s: %w", f.record.ID, ErrLocked)
 	}
 	if err := f.walk(ctx, r); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 
 // lockExplained reports whether the supervisor has the lock of a session whose keeper is gone.
 func (f *found) lockExplained() bool {
-	supervisor, err := proc.Identify(f.record.Self.Pid)
-	return err == nil && supervisor == f.record.Self && !f.record.Keeper.IsZero()
+	supervisor, err := proc.Identify(f.record.Supervisor.Pid)
+	return err == nil && supervisor == f.record.Supervisor && !f.record.Keeper.IsZero()
 }
 
 // helpTime is how long a keeper gets to end its session before walk helps.
@@ -140,7 +140,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 
 // signalKeeper asks the keeper to end the session. It is no error if the keeper is gone.
 func (f *found) signalKeeper(k *proc.Handle) error {
-	if f.own { // Kill has asked it already
+	if f.startedHere { // Kill has asked it already
 		_ = k.Signal(unix.SIGCONT)
 		return nil
 	}

@@ -49,7 +49,7 @@ type Record struct {
 	ID      string `json:"id"`             // a UUID
 	Name    string `json:"name,omitempty"` // given by the user, or ""
 
-	proc.Machine // of the process that began the session; Self is that process
+	proc.Machine // of the process that began the session
 
 	Argv      []string  `json:"argv"`           // the command's; may be cut
 	Dir       string    `json:"dir,omitempty"`  // the command's working directory
@@ -69,7 +69,7 @@ func (r *Record) check(id string) error {
 	bad = bad || r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0 // it names no process
 	bad = bad || r.Cgroup != nil && !r.Cgroup.Of(id)
 	bad = bad || r.Keeper.Pid == 1 // in a container process 1 may have other processes below it
-	for _, p := range []ProcID{r.Self, r.Keeper, r.Command} {
+	for _, p := range []ProcID{r.Supervisor, r.Keeper, r.Command} {
 		bad = bad || p.Pid < 0 || p.Pid > 1<<30 // for kill(2) negative numbers are groups
 	}
 	if bad {
@@ -97,14 +97,14 @@ func isID(name string) bool { return fingerprint.Valid(name) }
 
 // found is a session in the store.
 type found struct {
-	in     place
-	file   *os.File         // nil if it can't be opened
-	word   fork.KeeperState // what the keeper wrote; without a Phase if nothing
-	locked bool             // the supervisor or the keeper has the lock, so it lives
-	damage error            // why the file or its content can't be read, or nil
-	orphan bool             // there is no file; only the keeper is known
-	own    bool             // this process began it and has the lock
-	record Record           // only its ID is set if it can't be read
+	in          storeDir
+	file        *os.File         // nil if it can't be opened
+	word        fork.KeeperState // what the keeper wrote; without a Phase if nothing
+	locked      bool             // the supervisor or the keeper has the lock, so it lives
+	damage      error            // why the file or its content can't be read, or nil
+	orphan      bool             // there is no file; only the keeper is known
+	startedHere bool             // this process began it and has the lock
+	record      Record           // only its ID is set if it can't be read
 }
 
 // recorded reports whether the record could be read.
@@ -124,7 +124,7 @@ func (f *found) listen() {
 		return
 	}
 	f.word, _ = fork.ReadKeeperState(f.file)
-	if f.own {
+	if f.startedHere {
 		return
 	}
 	err := unix.Flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
@@ -136,7 +136,7 @@ func (f *found) listen() {
 
 // load reads a session, and records in damage what is wrong with its file. It returns
 // fs.ErrNotExist if the session is gone, or an error if this process is short of resources.
-func (p place) load(id string) (_ *found, err error) {
+func (p storeDir) load(id string) (_ *found, err error) {
 	f := &found{in: p}
 	f.file, err = p.open(id)
 	if errors.Is(err, fs.ErrNotExist) || err != nil && fork.ShortageOf(err) != nil {
@@ -172,7 +172,7 @@ func (f *found) close() {
 // refresh reads the session again, since the keeper may have written, or the record may be new.
 // It reports whether the session still exists.
 func (f *found) refresh() bool {
-	if f.orphan || f.own {
+	if f.orphan || f.startedHere {
 		return true
 	}
 	now, err := f.in.load(f.record.ID)

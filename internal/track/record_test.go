@@ -27,7 +27,7 @@ func drawRecord(t *rapid.T) *Record {
 		Version:   recordVersion,
 		ID:        id,
 		Name:      rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,30}`)).Draw(t, "name"),
-		Machine:   proc.Machine{Host: text.Draw(t, "host"), Boot: text.Draw(t, "boot"), PidNS: rapid.Uint64().Draw(t, "ns"), Self: pid.Draw(t, "supervisor")},
+		Machine:   proc.Machine{Host: text.Draw(t, "host"), Boot: text.Draw(t, "boot"), PidNS: rapid.Uint64().Draw(t, "ns"), Supervisor: pid.Draw(t, "supervisor")},
 		Argv:      rapid.SliceOfN(text, 1, 5).Draw(t, "argv"),
 		Dir:       text.Draw(t, "dir"),
 		Started:   time.Unix(rapid.Int64Range(0, 1<<36).Draw(t, "started"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
@@ -119,7 +119,7 @@ func FuzzRecord(f *testing.F) {
 		if r.ID != id || r.Name != "" && CheckName(r.Name) != nil {
 			t.Fatalf("accepted: %+v", r)
 		}
-		for _, p := range []ProcID{r.Self, r.Keeper, r.Command} {
+		for _, p := range []ProcID{r.Supervisor, r.Keeper, r.Command} {
 			if p.Pid < 0 {
 				t.Fatalf("accepted: %+v", r)
 			}

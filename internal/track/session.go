@@ -44,11 +44,11 @@ type Options struct {
 	// Limits are the limits for the session's processes.
 	Limits Limits
 
-	// Watch is the command line of a program that calls Watch, with Store.Reap to end the
+	// Watcher is the command line of a program that calls Watch, with Store.Reap to end the
 	// session, or nil; macOS only. It gets the session's id as an additional last argument and
 	// the pipe as its standard input. It ends the session if this process is killed. With Keep,
 	// or with a Store from the caller, it is not started.
-	Watch []string
+	Watcher []string
 
 	caps *caps // what the machine offers, for tests; nil to find out
 }
@@ -91,7 +91,7 @@ const scope = "scope"
 // *TrackerError if the tracker asked for is not available, ErrNameTaken if a live session has
 // the name, and ErrLimits if limits can't be set.
 func Begin(o Options) (*Session, error) {
-	s := &Session{opts: o, found: found{own: true}}
+	s := &Session{opts: o, found: found{startedHere: true}}
 	if o.Tracker == "" {
 		s.opts.Tracker = Auto
 	}
@@ -135,7 +135,7 @@ func Begin(o Options) (*Session, error) {
 // openStore opens the user's own store if the caller has none.
 func (s *Session) openStore() (err error) {
 	if s.opts.Store != nil {
-		s.opts.Watch = nil
+		s.opts.Watcher = nil
 		return nil
 	}
 	s.opts.Store, err = OpenStore()
@@ -178,7 +178,7 @@ func ProbeLimits(l Limits) (err error) {
 
 // locate records this machine and this process, once.
 func (s *Session) locate() error {
-	if !s.record.Self.IsZero() {
+	if !s.record.Supervisor.IsZero() {
 		return nil
 	}
 	here, err := proc.Here()

@@ -75,10 +75,10 @@ func (s *Session) launch(c fork.Command) error {
 	return err
 }
 
-// startWatcher starts Options.Watch in a new terminal session, so that keys pressed for the
+// startWatcher starts Options.Watcher in a new terminal session, so that keys pressed for the
 // command don't signal it.
 func (s *Session) startWatcher() error {
-	argv := s.opts.Watch
+	argv := s.opts.Watcher
 	if len(argv) == 0 || s.opts.Keep || s.watcher != nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (s *Session) replace(c fork.Command) error {
 	if err := errors.Join(s.equip(&c), s.locate()); err != nil {
 		return err
 	}
-	s.record.Command = s.record.Self
+	s.record.Command = s.record.Supervisor
 	if err := s.store(); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (s *Session) replace(c fork.Command) error {
 		return err
 	}
 	s.record.Tracker = s.choice.Kind
-	s.record.Command = s.record.Self
+	s.record.Command = s.record.Supervisor
 	c.Commit = append(c.Commit, func(*fork.Process) error { return s.store() })
 	return fork.Exec(&c)
 }

@@ -23,16 +23,16 @@ var (
 	// ErrElsewhere says that a session belongs to another machine or PID
 	// namespace and can only be reaped from there.
 	ErrElsewhere = errors.New("the session runs elsewhere")
-	// ErrHeld says that a session's files are locked, so its keeper or supervisor lives, but
+	// ErrLocked says that a session's files are locked, so its keeper or supervisor lives, but
 	// neither was found.
-	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be identified, " +
+	ErrLocked = errors.New("its files are locked by a keeper or supervisor that can't be identified, " +
 		"that /proc hides (hidepid), or that runs in another container")
 	// ErrInit says that a session's command is init, which no process in its PID namespace can
 	// kill. Nothing of the session was killed.
 	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: " +
 		"stop the container")
-	// ErrNoPlace says that no directory of a store can hold a new session.
-	ErrNoPlace = errors.New("no directory can hold it")
+	// ErrNoDir says that no directory of a store can hold a new session.
+	ErrNoDir = errors.New("no directory can hold it")
 	// ErrNameTaken says that a live session has that name already.
 	ErrNameTaken = errors.New("taken by the running session")
 
@@ -48,7 +48,7 @@ var (
 // machine ends all sessions. If a crash, a full disk or a person damaged a file, each half is
 // used as far as possible.
 type Store struct {
-	places []place
+	dirs []storeDir
 }
 
 // OpenStore returns the store of the current user: $XDG_STATE_HOME/zsbx (~/.local/state/zsbx),
@@ -58,27 +58,27 @@ type Store struct {
 func OpenStore() (*Store, error) {
 	var s Store
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
-		s.places = append(s.places, place{parent: filepath.Join(d, "zsbx")})
+		s.dirs = append(s.dirs, storeDir{parent: filepath.Join(d, "zsbx")})
 	} else if h := homeDir(); h != "" {
-		s.places = append(s.places, place{parent: filepath.Join(h, ".local", "state", "zsbx"), above: h})
+		s.dirs = append(s.dirs, storeDir{parent: filepath.Join(h, ".local", "state", "zsbx"), above: h})
 	}
 	tmp := filepath.Join(os.TempDir(), "zsbx-"+strconv.Itoa(os.Geteuid()))
 	if filepath.IsAbs(tmp) {
-		s.places = append(s.places, place{parent: tmp, above: os.TempDir(), nofollow: true})
+		s.dirs = append(s.dirs, storeDir{parent: tmp, above: os.TempDir(), nofollow: true})
 	}
-	if len(s.places) == 0 {
+	if len(s.dirs) == 0 {
 		return nil, errors.New("no place for session records: set HOME, XDG_STATE_HOME or TMPDIR to an absolute path")
 	}
 	return &s, nil
 }
 
-// OpenStoreAt returns the store in dir/sessions, without another place to fall back on. dir
+// OpenStoreAt returns the store in dir/sessions, without another directory to fall back on. dir
 // need not exist.
 func OpenStoreAt(dir string) (*Store, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("session store %q: not an absolute path", dir)
 	}
-	return &Store{places: []place{{parent: filepath.Clean(dir)}}}, nil
+	return &Store{dirs: []storeDir{{parent: filepath.Clean(dir)}}}, nil
 }
 
 // homeDir returns $HOME, or the home directory in the user database.
@@ -92,11 +92,11 @@ func homeDir() string {
 	return ""
 }
 
-// create makes the file of a new session in the first place that can be written, and returns
-// that place.
-func (s *Store) create(id string) (place, *os.File, error) {
+// create makes the file of a new session in the first directory that can be written, and returns
+// that directory.
+func (s *Store) create(id string) (storeDir, *os.File, error) {
 	var errs []error
-	for _, p := range s.places {
+	for _, p := range s.dirs {
 		err := p.check(true)
 		if err == nil {
 			var f *os.File
@@ -107,20 +107,20 @@ func (s *Store) create(id string) (place, *os.File, error) {
 		}
 		errs = append(errs, err)
 	}
-	return place{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
+	return storeDir{}, nil, fmt.Errorf("%w: %w", ErrNoDir, errors.Join(errs...))
 }
 
-// each calls do for all places that exist, with the sessions there.
-func (s *Store) each(do func(p place, ids []string) error) error {
-	return s.listed(false, func(p place, names []string) error { return do(p, sessionIDs(names)) })
+// each calls do for all directories that exist, with the sessions there.
+func (s *Store) each(do func(p storeDir, ids []string) error) error {
+	return s.listed(false, func(p storeDir, names []string) error { return do(p, sessionIDs(names)) })
 }
 
-// listed calls do for all places that exist, with the names of their files. A place that can't be
-// used is an error, since it may have what is looked for. With skipOthers, another user's place,
+// listed calls do for all directories that exist, with the names of their files. A directory that can't be
+// used is an error, since it may have what is looked for. With skipOthers, another user's directory,
 // such as after sudo -u, is left out: this user's sessions are not there.
-func (s *Store) listed(skipOthers bool, do func(p place, names []string) error) error {
+func (s *Store) listed(skipOthers bool, do func(p storeDir, names []string) error) error {
 	var errs []error
-	for _, p := range s.places {
+	for _, p := range s.dirs {
 		var names []string
 		err := p.check(false)
 		if err == nil {
@@ -135,8 +135,8 @@ func (s *Store) listed(skipOthers bool, do func(p place, names []string) error) 
 	return errors.Join(errs...)
 }
 
-// mayLack reports whether listed leaves out a place that can't be used for that reason.
-func (s *Store) mayLack(p place, skipOthers bool, why error) bool {
+// mayLack reports whether listed leaves out a directory that can't be used for that reason.
+func (s *Store) mayLack(p storeDir, skipOthers bool, why error) bool {
 	if errors.Is(why, fs.ErrNotExist) || errors.Is(why, unix.ENOTDIR) {
 		return true
 	}
@@ -144,9 +144,9 @@ func (s *Store) mayLack(p place, skipOthers bool, why error) bool {
 	if (skipOthers || anybody) && errors.Is(why, errOthers) {
 		return true
 	}
-	// A command may not read its user's store, but it has a second place.
+	// A command may not read its user's store, but it has a second directory.
 	inside := os.Getenv(SessionEnv) != ""
-	return inside && len(s.places) > 1 && errors.Is(why, fs.ErrPermission)
+	return inside && len(s.dirs) > 1 && errors.Is(why, fs.ErrPermission)
 }
 
 // Find returns the id of the session that ref means. ref is an id, a name, or the unambiguous
@@ -164,7 +164,7 @@ func (s *Store) Find(ref string) (string, error) {
 // find is Find, and loads the session.
 func (s *Store) find(ref string) (*found, error) {
 	l := lookup{ref: ref, isName: CheckName(ref) == nil}
-	err := s.each(func(p place, ids []string) error {
+	err := s.each(func(p storeDir, ids []string) error {
 		for _, id := range ids {
 			l.add(p, id)
 		}
@@ -213,7 +213,7 @@ func (l *lookup) begins(id string) bool {
 }
 
 // add looks whether ref may mean a session of a store.
-func (l *lookup) add(p place, id string) {
+func (l *lookup) add(p storeDir, id string) {
 	if l.begins(id) {
 		l.hits = append(l.hits, &found{in: p, record: Record{ID: id}})
 	}

@@ -16,8 +16,8 @@ import (
 
 // Dirs returns the directories in which sessions are looked for, in order.
 func (s *Store) Dirs() []string {
-	d := make([]string, 0, len(s.places))
-	for _, p := range s.places {
+	d := make([]string, 0, len(s.dirs))
+	for _, p := range s.dirs {
 		d = append(d, p.dir())
 	}
 	return d
@@ -50,14 +50,14 @@ func TestOpenStore(t *testing.T) {
 	}
 }
 
-// TestStoreFallsBack: if the first place can't be written, the second is used, and both are
+// TestStoreFallsBack: if the first directory can't be written, the second is used, and both are
 // read.
 func TestStoreFallsBack(t *testing.T) {
 	base := t.TempDir()
 	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &Store{places: []place{{parent: filepath.Join(base, "file", "zsbx")}, {parent: filepath.Join(base, "tmp"), nofollow: true}}}
+	s := &Store{dirs: []storeDir{{parent: filepath.Join(base, "file", "zsbx")}, {parent: filepath.Join(base, "tmp"), nofollow: true}}}
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 	d, f, err := s.create(id)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestStoreFallsBack(t *testing.T) {
 	}
 }
 
-// TestStoreWithUnusablePlace: an unusable place does not affect what is found in another.
+// TestStoreWithUnusablePlace: an unusable directory does not affect what is found in another.
 func TestStoreWithUnusablePlace(t *testing.T) {
 	base := t.TempDir()
 	bad := filepath.Join(base, "bad")
@@ -82,7 +82,7 @@ func TestStoreWithUnusablePlace(t *testing.T) {
 	if err := os.Chmod(filepath.Join(bad, "sessions"), 0o755); err != nil { // refused, since others may read it
 		t.Fatal(err)
 	}
-	s := &Store{places: []place{{parent: bad}, {parent: filepath.Join(base, "good")}}}
+	s := &Store{dirs: []storeDir{{parent: bad}, {parent: filepath.Join(base, "good")}}}
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 	_, f, err := s.create(id)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestStoreWithUnusablePlace(t *testing.T) {
 	}
 }
 
-// TestStoreRefuses: a place that others could have made or can change.
+// TestStoreRefuses: a directory that others could have made or can change.
 func TestStoreRefuses(t *testing.T) {
 	dir := t.TempDir()
 	s := storeAt(t, dir)
@@ -132,7 +132,7 @@ func TestStoreRefuses(t *testing.T) {
 		}
 		link := filepath.Join(t.TempDir(), "tmp")
 		_ = os.Symlink(dir, link)
-		two := &Store{places: []place{{parent: link, nofollow: true}}}
+		two := &Store{dirs: []storeDir{{parent: link, nofollow: true}}}
 		if _, _, err := two.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf7"); err == nil {
 			t.Error("a planted symbolic link was followed")
 		}
@@ -277,7 +277,7 @@ func TestNamesAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoHomeIsMade: a missing home directory is not made, and the second place is used. Missing
+// TestNoHomeIsMade: a missing home directory is not made, and the second directory is used. Missing
 // directories below an existing one are made.
 func TestNoHomeIsMade(t *testing.T) {
 	base := t.TempDir()
@@ -309,7 +309,7 @@ func TestNoHomeIsMade(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(base, "home", "no-such-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(Options{}); !errors.Is(err, ErrNoPlace) {
+	if _, err := Begin(Options{}); !errors.Is(err, ErrNoDir) {
 		t.Errorf("without any place: %v", err)
 	}
 }

@@ -97,22 +97,22 @@ func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
 }
 
-// Places turns byte offsets into lines and columns. Offsets come nearly in order, so it
+// Positions turns byte offsets into lines and columns. Offsets come nearly in order, so it
 // goes on from the last one if it can: otherwise a line with ten thousand rules would be
 // counted ten thousand times.
-type Places struct {
+type Positions struct {
 	data              []byte
-	off, line, column int // the last place asked for
+	off, line, column int // the last position asked for
 }
 
-// NewPlaces returns the places of a file.
-func NewPlaces(data []byte) *Places { return &Places{data, 0, 1, 1} }
+// NewPositions returns the positions of a file.
+func NewPositions(data []byte) *Positions { return &Positions{data, 0, 1, 1} }
 
 // At returns the line of a byte offset and its column, in characters, both from 1 on.
-func (l *Places) At(off int) (int, int) {
+func (l *Positions) At(off int) (int, int) {
 	off = min(max(off, 0), len(l.data))
 	if off < l.off {
-		*l = *NewPlaces(l.data)
+		*l = *NewPositions(l.data)
 	}
 	between := l.data[l.off:off]
 	if end := bytes.LastIndexByte(between, '\n'); end >= 0 {

@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q: %+v", text, all)
 		}
 	}
-	line, column := NewPlaces([]byte("ä\nöü")).At(5)
+	line, column := NewPositions([]byte("ä\nöü")).At(5)
 	if line != 2 || column != 2 {
 		t.Errorf("%d:%d", line, column)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -18,7 +18,7 @@ import (
 type Report struct {
 	Status      int          `json:"status"`
 	Proved      bool         `json:"proved"` // each error was seen to come from the kernel
-	Seen        int          `json:"seen"`   // watched system calls
+	Seen        int          `json:"seen"`   // traced system calls
 	Entries     []Entry      `json:"refusals"`
 	Ordinary    int          `json:"ordinary"`    // refusals that would happen without zsbx, too
 	Environment []string     `json:"environment"` // variables that the command did not get but may have wanted
@@ -46,7 +46,7 @@ type Entry struct {
 	Verb  string `json:"operation"`
 	Path  string `json:"path"`         // or a port, a socket, a process, a system call
 	To    string `json:"to,omitempty"` // of a rename or link
-	watch.Refusal
+	trace.Refusal
 	By       string          `json:"by"`    // landlock, mounts, seccomp, sockets, no_new_privs, seatbelt, or unknown
 	Paths    int             `json:"paths"` // how many different paths it has
 	Reason   string          `json:"reason"`
@@ -74,7 +74,7 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		r.Entries = append(r.Entries, e)
 	}
-	followed := func(f watch.Refusal) bool { return follows(&f, refused) }
+	followed := func(f trace.Refusal) bool { return follows(&f, refused) }
 	r.rank(slices.DeleteFunc(slices.Clone(got.Failures), followed))
 	if status != 0 {
 		r.Environment = r.missed(plan.Policy.EnvDrop)
@@ -334,11 +334,11 @@ const soon = 8
 // decides between processes: what came before the last one that gave up was survived. If a
 // process failed later for an ordinary reason, that reason is the likelier cause, and nothing is
 // marked.
-func (r *Report) rank(failures []watch.Refusal) {
+func (r *Report) rank(failures []trace.Refusal) {
 	last := r.lastProcess()
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(last), a.score(last)) })
-	var after *watch.Refusal // the last ordinary failure
-	gaveUp := func(f watch.Refusal) bool { return f.Exit != 0 && f.Left <= soon }
+	var after *trace.Refusal // the last ordinary failure
+	gaveUp := func(f trace.Refusal) bool { return f.Exit != 0 && f.Left <= soon }
 	if i := slices.IndexFunc(failures, gaveUp); i >= 0 && r.Status != 0 {
 		after = &failures[i]
 	}
@@ -370,7 +370,7 @@ func (r *Report) mayExplain(e *Entry) bool {
 
 // follows reports whether a file is missing because a refused call would have made it, or a
 // directory above it.
-func follows(f *watch.Refusal, list []*enforce.Refusal) bool {
+func follows(f *trace.Refusal, list []*enforce.Refusal) bool {
 	return slices.ContainsFunc(list, func(x *enforce.Refusal) bool {
 		made := cmp.Or(x.Act.To, x.Act.Path)
 		return made != "" && host.Within(f.Act.Path, made)

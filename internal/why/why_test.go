@@ -11,7 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
-	"github.com/zsbx/zsbx/internal/enforce/watch"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -47,11 +47,11 @@ func TestReport(t *testing.T) {
 			acc = policy.Write
 		}
 		return enforce.Refusal{
-			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EACCES", Proved: true, Ordinary: ordinary, Count: 1, Left: left, When: 0.5},
+			Refusal: trace.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EACCES", Proved: true, Ordinary: ordinary, Count: 1, Left: left, When: 0.5},
 			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: answer.Landlock}, Reason: "no rule", Needs: []learn.Need{{Path: path, Access: acc, Change: flags&answer.Creat != 0}}},
 		}
 	}
-	got := enforce.Refusals{Report: watch.Report{Seen: 100, Proved: true}, List: []enforce.Refusal{
+	got := enforce.Refusals{Report: trace.Report{Seen: 100, Proved: true}, List: []enforce.Refusal{
 		one("/home/u/.gitconfig", answer.Read, 2, false),
 		one("/home/u/.cache/b/1", answer.Read, 50, false),
 		one("/home/u/.cache/b/2", answer.Write|answer.Creat, 40, false),
@@ -104,7 +104,7 @@ func TestHarmless(t *testing.T) {
 
 // TestFallback: dmesg calls syslog(2) if it can't read /dev/kmsg, which a rule could allow.
 func TestFallback(t *testing.T) {
-	r := &Report{Status: 1, Entries: []Entry{{Verb: "call", Refusal: watch.Refusal{Left: 1}}, {Verb: "read", Refusal: watch.Refusal{Left: 3}}}}
+	r := &Report{Status: 1, Entries: []Entry{{Verb: "call", Refusal: trace.Refusal{Left: 1}}, {Verb: "read", Refusal: trace.Refusal{Left: 3}}}}
 	r.rank(nil)
 	if r.Entries[0].Verb != "read" {
 		t.Errorf("%+v", r.Entries)
@@ -114,8 +114,8 @@ func TestFallback(t *testing.T) {
 // TestGains: a program that ran without its file's rights is a less likely cause than a
 // refusal.
 func TestGains(t *testing.T) {
-	gains := Entry{Verb: "exec", By: string(answer.NoNewPrivs), Refusal: watch.Refusal{Left: 1, When: 0.9}}
-	r := &Report{Status: 1, Entries: []Entry{gains, {Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 20, When: 0.1}}}}
+	gains := Entry{Verb: "exec", By: string(answer.NoNewPrivs), Refusal: trace.Refusal{Left: 1, When: 0.9}}
+	r := &Report{Status: 1, Entries: []Entry{gains, {Verb: "create", By: "mounts", Refusal: trace.Refusal{Left: 20, When: 0.1}}}}
 	r.rank(nil)
 	if r.Entries[0].Verb != "create" || !r.Entries[0].Cause || r.Entries[1].Cause {
 		t.Errorf("%+v", r.Entries)
@@ -125,13 +125,13 @@ func TestGains(t *testing.T) {
 	if !r.Entries[0].Cause {
 		t.Errorf("alone: %+v", r.Entries)
 	}
-	r = &Report{Status: 1, Entries: []Entry{gains, gains, {Verb: "call", Refusal: watch.Refusal{Left: 1}}}} // su(1) logs its failure
+	r = &Report{Status: 1, Entries: []Entry{gains, gains, {Verb: "call", Refusal: trace.Refusal{Left: 1}}}} // su(1) logs its failure
 	r.rank(nil)
 	if r.Entries[0].Verb != "call" || !r.Entries[1].Cause || r.Causes != 2 {
 		t.Errorf("beside a call: %+v", r.Entries)
 	}
 	gains.Errno = "EPERM"
-	r = &Report{Status: 1, Entries: []Entry{{Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 1}}, gains}}
+	r = &Report{Status: 1, Entries: []Entry{{Verb: "create", By: "mounts", Refusal: trace.Refusal{Left: 1}}, gains}}
 	r.rank(nil)
 	if r.Entries[0].Verb != "exec" || r.Causes != 2 {
 		t.Errorf("did not start: %+v", r.Entries)
@@ -145,11 +145,11 @@ func TestCopied(t *testing.T) {
 	const file = "/home/u/d/f"
 	one := func(act answer.Act, errno string, by answer.Means, need learn.Need) enforce.Refusal {
 		return enforce.Refusal{
-			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: errno, Proved: true, Count: 1, Left: 1},
+			Refusal: trace.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: errno, Proved: true, Count: 1, Left: 1},
 			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: by}, Reason: "no rule", Needs: []learn.Need{need}},
 		}
 	}
-	r := New(plan, enforce.Refusals{Report: watch.Report{Proved: true}, List: []enforce.Refusal{
+	r := New(plan, enforce.Refusals{Report: trace.Report{Proved: true}, List: []enforce.Refusal{
 		one(answer.Act{Op: answer.Rename, Path: file, To: "/home/u/p/g"}, "EXDEV", "mounts", learn.Need{Path: file, Access: policy.Write, Change: true}),
 		one(answer.Act{Op: answer.Open, Flags: answer.Read, Path: file}, "EACCES", "landlock", learn.Need{Path: file, Access: policy.Read}),
 	}}, 1)
@@ -169,7 +169,7 @@ func TestMany(t *testing.T) {
 	for i := range 100 {
 		act := answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Path: fmt.Sprintf("%s/d/%d/e/made", top, i), Missing: true}
 		got.List = append(got.List, enforce.Refusal{
-			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EROFS", Proved: true, Count: 1, Left: 1},
+			Refusal: trace.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EROFS", Proved: true, Count: 1, Left: 1},
 			Answer:  enforce.Answer{Answer: answer.Answer{Verdict: answer.Refused, By: answer.Mounts}, Reason: "no rule", Needs: []learn.Need{{Path: act.Path, Access: policy.Write, Change: true}}},
 		})
 		if err := os.MkdirAll(filepath.Dir(act.Path), 0o755); err != nil {

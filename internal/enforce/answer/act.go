@@ -55,10 +55,10 @@ type Act struct {
 	Missing bool        // nothing is at Path
 
 	// To is the second path of Rename, Exchange and Link.
-	To       string
-	ToMode   fs.FileMode
-	ToExists bool
-	Apart    bool // Path and To are on different mounts outside, too
+	To         string
+	ToMode     fs.FileMode
+	ToExists   bool
+	CrossMount bool // Path and To are on different mounts outside, too
 
 	Port   uint16
 	Name   string // an abstract socket's name without the NUL byte, or a system call
@@ -125,11 +125,11 @@ type Answer struct {
 	Errno   string // the error's name; "" if the act succeeds without effect
 	At      string // the path that lacks a right, or that is mounted over
 
-	Missing uint64        // Landlock rights that At lacks
-	Gains   uint64        // rights that the move would give a file
-	Mount   *mounts.Mount // the mask or protection; nil if At is read-only because no rule allows writing
-	Apart   bool          // the paths are on different mounts in the command's namespace
-	Why     string        // the filter rule's reason
+	Missing    uint64        // Landlock rights that At lacks
+	Gains      uint64        // rights that the move would give a file
+	Mount      *mounts.Mount // the mask or protection; nil if At is read-only because no rule allows writing
+	CrossMount bool          // the paths are on different mounts in the command's namespace
+	Why        string        // the filter rule's reason
 }
 
 // World is a plan in a form that can be asked.

@@ -18,7 +18,7 @@ type view struct {
 }
 
 // look returns the view of a path. It allocates nothing, since it is called for every call of a
-// watched command.
+// traced command.
 func (w *World) look(p string) view {
 	var c climb
 	for at := p; ; at = above(at) {

@@ -24,10 +24,10 @@ func (w *World) move(a *Act) Answer {
 		point = w.look(a.Path).point
 	}
 	sameMount := point == vt.point
-	if vt.readOnly && (link || !a.Apart && sameMount) {
+	if vt.readOnly && (link || !a.CrossMount && sameMount) {
 		return w.change(to, makes(a.Mode))
 	}
-	if a.Apart {
+	if a.CrossMount {
 		return allowed() // EXDEV, as without zsbx
 	}
 	if !sameMount {
@@ -51,7 +51,7 @@ func (w *World) move(a *Act) Answer {
 // says what the mount keeps from being changed.
 func (w *World) otherMount(a *Act, from, to string) Answer {
 	ans := refused(Mounts, "EXDEV", to)
-	ans.Apart = true
+	ans.CrossMount = true
 	source := w.look(a.Path)
 	target := w.look(to)
 	switch {

@@ -196,7 +196,7 @@ func TestWatched(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
 	caps.MountNS = false
-	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
+	plan := enforce.NewPlan(p.policy, caps, thisHost(), enforce.Options{Accepted: []string{enforce.GapProtect}, Compare: []string{p.in + "/zsbx-1"}})
 	before := plan.Snapshot(thisHost())
 	if status, out := p.sh(t, plan, `mkdir -p zsbx-1/sessions`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)

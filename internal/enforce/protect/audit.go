@@ -16,14 +16,14 @@ import (
 	"github.com/zsbx/zsbx/internal/resolve"
 )
 
-// Watched is a path that is compared before and after the command.
-type Watched struct {
+// Compared is a path that is compared before and after the command.
+type Compared struct {
 	Path string
 	Kind Kind
 	tree string // the working tree of an Index
 }
 
-// Kind says what a Watched path is, and so which changes are reported.
+// Kind says what a Compared path is, and so which changes are reported.
 type Kind uint8
 
 const (
@@ -60,7 +60,7 @@ type Change struct {
 
 // Audit is what is compared before and after the command.
 type Audit struct {
-	Watch    []Watched
+	Paths    []Compared
 	Near     []string // directories near the top of a tree that have neither a repository nor a policy
 	Repos    []string // git directories whose configuration is protected
 	projects []project
@@ -76,7 +76,7 @@ type Snapshot struct {
 	plain  *host.Host
 	host   *host.Host // the same, charged to left
 	audit  *Audit
-	before []state         // of Audit.Watch
+	before []state         // of Audit.Paths
 	named  map[string]bool // what existed already and matched Audit.Later; true for closed directories
 	left   int             // how many bytes of indexes and of paths may still be read and looked up
 	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
@@ -87,12 +87,12 @@ func (a *Audit) Snapshot(h *host.Host, found deny.Searched) *Snapshot {
 	s := &Snapshot{
 		plain:  h,
 		audit:  a,
-		before: make([]state, len(a.Watch)),
+		before: make([]state, len(a.Paths)),
 		left:   maxIndexes,
 		links:  make(map[string]bool),
 	}
 	s.host = charged(h, &s.left)
-	for i, w := range a.Watch {
+	for i, w := range a.Paths {
 		if w.Kind == Missing {
 			s.before[i] = state{presence: host.Absent}
 		} else {
@@ -111,7 +111,7 @@ func (a *Audit) Snapshot(h *host.Host, found deny.Searched) *Snapshot {
 func (s *Snapshot) Changes() []Change {
 	s.left = maxIndexes
 	var out []Change
-	for i, w := range s.audit.Watch {
+	for i, w := range s.audit.Paths {
 		out = append(out, s.changed(w, s.before[i], s.state(w))...)
 	}
 	for _, p := range s.audit.projects {
@@ -137,8 +137,8 @@ func (s *Snapshot) Changes() []Change {
 	return slices.CompactFunc(out, func(a, b Change) bool { return a.Path == b.Path })
 }
 
-// changed returns what to report of a watched path.
-func (s *Snapshot) changed(w Watched, was, now state) []Change {
+// changed returns what to report of a compared path.
+func (s *Snapshot) changed(w Compared, was, now state) []Change {
 	if now.presence == host.Absent {
 		return nil
 	}
@@ -207,11 +207,11 @@ type state struct {
 
 // These limit what is looked at in a directory. Beyond them its entries are not all known.
 const (
-	maxWatchedEntries = 4096
-	maxWatchedContent = 64 << 20 // bytes, of a Content
+	maxComparedEntries = 4096
+	maxComparedContent = 64 << 20 // bytes, of a Content
 )
 
-func (s *Snapshot) state(w Watched) state {
+func (s *Snapshot) state(w Compared) state {
 	now, isDir := stateOf(w.Path)
 	switch {
 	case w.Kind == Denied:
@@ -222,9 +222,9 @@ func (s *Snapshot) state(w Watched) state {
 		return now
 	}
 	entries, err := s.host.Entries(w.Path, -1)
-	now.unlisted = len(entries) > maxWatchedEntries || err != nil && !s.another(w.Path, err)
+	now.unlisted = len(entries) > maxComparedEntries || err != nil && !s.another(w.Path, err)
 	all := sha256.New()
-	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+	for _, e := range entries[:min(len(entries), maxComparedEntries)] {
 		in, _ := stateOf(path.Join(w.Path, e.Name()))
 		fmt.Fprintln(all, e.Name(), in)
 	}
@@ -251,10 +251,10 @@ func (s *Snapshot) content(p string, now state, isDir bool) state {
 		out.entries, _ = s.digest(p)
 	default:
 		entries, err := s.host.Entries(p, -1)
-		out.unlisted = err != nil || len(entries) > maxWatchedEntries
+		out.unlisted = err != nil || len(entries) > maxComparedEntries
 		all := sha256.New()
-		left := maxWatchedContent
-		for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+		left := maxComparedContent
+		for _, e := range entries[:min(len(entries), maxComparedEntries)] {
 			fmt.Fprintln(all, e.Name())
 			if e.IsDir() {
 				continue

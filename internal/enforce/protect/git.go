@@ -31,7 +31,7 @@ func (c *protector) repository(tree string) string {
 		return ""
 	}
 	if at.Presence == host.Absent {
-		c.watch(Watched{Path: dot, Kind: Missing})
+		c.compare(Compared{Path: dot, Kind: Missing})
 		return ""
 	}
 	if at.IsDir() {
@@ -102,7 +102,7 @@ func (c *protector) away(dir, tree, top string) {
 func (c *protector) elsewhere(dot string, at host.Found, top string) string {
 	if at.IsLink() {
 		to := c.host.Way(dot)
-		c.watchLinks(to.Links)
+		c.compareLinks(to.Links)
 		if to.IsDir() {
 			if top != "" {
 				c.pinLink(dot, top)
@@ -113,7 +113,7 @@ func (c *protector) elsewhere(dot string, at host.Found, top string) string {
 	if top != "" || at.IsLink() {
 		c.add(dot, top)
 	} else {
-		c.watch(Watched{Path: dot})
+		c.compare(Compared{Path: dot})
 	}
 	dir, err := c.named(dot, "gitdir: ")
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *protector) elsewhere(dot string, at host.Found, top string) string {
 // named returns the directory that a file of a repository names.
 func (c *protector) named(file, prefix string) (string, error) {
 	dir, links, err := c.host.GitDir(file, prefix)
-	c.watchWay(links, err)
+	c.compareWay(links, err)
 	c.unsure(file, dir, err)
 	return dir, err
 }
@@ -173,7 +173,7 @@ func (c *protector) gitlinks(tree string, links []string, left *int) {
 			continue
 		}
 		if to := c.host.Way(sub); to.Presence == host.Present && to.Path != sub { // git does not follow links
-			c.watch(Watched{Path: path.Join(sub, ".git")})
+			c.compare(Compared{Path: path.Join(sub, ".git")})
 			continue
 		}
 		c.gitlinks(sub, c.links(c.repository(sub)), left)
@@ -206,9 +206,9 @@ func (c *protector) linksAhead(git string) func() []string {
 	return func() []string { return <-read }
 }
 
-// index watches an index, since its gitlinks are the repositories that git looks into.
+// index compares an index, since its gitlinks are the repositories that git looks into.
 func (c *protector) index(dir, tree string) {
-	c.watch(Watched{Path: path.Join(dir, "index"), Kind: Index, tree: tree})
+	c.compare(Compared{Path: path.Join(dir, "index"), Kind: Index, tree: tree})
 }
 
 // gitTop returns the directory below which the way to a git directory is pinned.
@@ -250,7 +250,7 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 	c.worktreeFiles(dir, top)
 	objects := path.Join(dir, "objects")
 	if strings.Contains(dir, "/.repo/projects/") && c.host.Look(objects).IsLink() {
-		c.watch(Watched{Path: objects}) // the next run opens what it leads to
+		c.compare(Compared{Path: objects}) // the next run opens what it leads to
 		c.pinLink(objects, top)
 	}
 	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
@@ -266,11 +266,11 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 }
 
 func (c *protector) worktree(dir, top string) {
-	c.watch(Watched{Path: path.Join(dir, "commondir")})
+	c.compare(Compared{Path: path.Join(dir, "commondir")})
 	c.worktreeFiles(dir, top)
 }
 
-// worktreeFiles protects the files that each working tree has for itself, and watches those that
+// worktreeFiles protects the files that each working tree has for itself, and compares those that
 // git itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
 // can, too, since a merge strategy is a program. git am --continue writes a file named there.
 func (c *protector) worktreeFiles(dir, top string) {
@@ -280,11 +280,11 @@ func (c *protector) worktreeFiles(dir, top string) {
 	c.byGit(dir, "rebase-merge", "rebase-apply", "sequencer/opts")
 }
 
-// byGit watches files that git itself may write in a git directory. They are not mounted, and so
+// byGit compares files that git itself may write in a git directory. They are not mounted, and so
 // they do not count.
 func (c *protector) byGit(dir string, names ...string) {
 	for _, name := range names {
-		c.note(Watched{Path: path.Join(dir, name), Kind: ByGit})
+		c.note(Compared{Path: path.Join(dir, name), Kind: ByGit})
 	}
 }
 
@@ -408,7 +408,7 @@ func (c *protector) subdirs(dir string, left *int) (out []string) {
 // linkedDir returns the writable directory that a link leads to, if any.
 func (c *protector) linkedDir(link string) []string {
 	to := c.host.Way(link)
-	c.watchLinks(to.Links)
+	c.compareLinks(to.Links)
 	switch {
 	case to.Presence == host.Unknown:
 		c.unknown(link, to.Err)

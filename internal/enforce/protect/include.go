@@ -91,14 +91,14 @@ func (c *protector) include(config, name string) {
 		return // a directory
 	}
 	dir := c.host.Way(name[:i])
-	c.watchWay(dir.Links, dir.Err)
+	c.compareWay(dir.Links, dir.Err)
 	name = path.Join(dir.Path, base)
 	if c.writable(name) {
 		c.add(name, c.within(name))
 	}
 	to := c.host.Way(name)
 	if to.Presence == host.Unknown {
-		c.watchLinks(to.Links)
+		c.compareLinks(to.Links)
 		c.unknown(to.Path, to.Err)
 		return
 	}

@@ -20,9 +20,9 @@ type Set struct {
 	Mounts []mounts.Mount // for what exists
 	Audit                 // the same, and what would take effect if it were made
 
-	Self       []string       // zsbx's own files, and links to them
-	SelfMounts []mounts.Mount // for zsbx's own files
-	SelfFacts  []Fact         // about zsbx's own files
+	ZsbxFiles  []string       // zsbx's own files, and links to them
+	ZsbxMounts []mounts.Mount // for zsbx's own files
+	ZsbxFacts  []Fact         // about zsbx's own files
 
 	Facts []Fact // what of the rest can't be protected
 }
@@ -63,8 +63,8 @@ type protector struct {
 
 // Request says what to protect.
 type Request struct {
-	Self       []string // zsbx's own files
-	Watch      []string // what is only watched
+	ZsbxFiles  []string // zsbx's own files
+	Compare    []string // what is only compared before and after
 	Users      bool     // find the user's files, too
 	Repository string   // the root of the repository around the working directory, or ""
 	Table      func() mounts.Table
@@ -84,7 +84,7 @@ func Find(r *resolve.Resolved, h *host.Host, q Request) Set {
 		home:  r.Home,
 		trees: mounts.WritableTrees(r.Paths),
 	}
-	c.out.Watch = make([]Watched, 0, 32)
+	c.out.Paths = make([]Compared, 0, 32)
 	for _, t := range r.Paths {
 		if t.Access&policy.Write != 0 {
 			c.rules = append(c.rules, t.Path)
@@ -93,9 +93,9 @@ func Find(r *resolve.Resolved, h *host.Host, q Request) Set {
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
-	c.self(r, q.Self, q.Table)
-	for _, p := range q.Watch {
-		c.watch(Watched{Path: p})
+	c.zsbxFiles(r, q.ZsbxFiles, q.Table)
+	for _, p := range q.Compare {
+		c.compare(Compared{Path: p})
 	}
 	for _, s := range r.Net.Unix { // else a socket could be moved into an allowed directory
 		if s.Mode.IsDir() {
@@ -183,7 +183,7 @@ func (c *protector) project(top *host.Listing) {
 			is, _ := path.Match(pattern, name)
 			return is
 		}) {
-			c.watch(Watched{Path: p})
+			c.compare(Compared{Path: p})
 		} else {
 			c.add(p, "")
 		}
@@ -249,7 +249,7 @@ func matches(name, before, after string) bool {
 }
 
 // add protects one file or directory, if it is in a writable tree, and pins the directories
-// between it and pinFrom, or none for "". It only watches what does not exist. If links lead to
+// between it and pinFrom, or none for "". It only compares what does not exist. If links lead to
 // the file, add protects their target. It also pins a link that is the last part of the path,
 // if pinFrom is set. Other links can be replaced, which is noticed when the command ends.
 func (c *protector) add(p, pinFrom string) bool {
@@ -262,7 +262,7 @@ func (c *protector) add(p, pinFrom string) bool {
 	c.seen[p] = true
 	at := c.host.Look(p)
 	if at.Presence == host.Unknown {
-		c.out.Watch = append(c.out.Watch, Watched{Path: p})
+		c.out.Paths = append(c.out.Paths, Compared{Path: p})
 		c.unknown(p, at.Err)
 		return false
 	}
@@ -278,7 +278,7 @@ func (c *protector) add(p, pinFrom string) bool {
 		if exists {
 			kind = Protected
 		}
-		c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: kind})
+		c.out.Paths = append(c.out.Paths, Compared{Path: p, Kind: kind})
 	}
 	if exists {
 		mount := mounts.Mount{Path: p, Kind: mounts.Protect, Dir: at.IsDir(), ID: at.Stat.ID}
@@ -293,8 +293,8 @@ func (c *protector) add(p, pinFrom string) bool {
 
 // behind is add for a path to which links lead. The last part of it is at.
 func (c *protector) behind(p string, at host.Found, to host.Way, pinFrom string) bool {
-	c.out.Watch = append(c.out.Watch, Watched{Path: p})
-	c.watchLinks(to.Links)
+	c.out.Paths = append(c.out.Paths, Compared{Path: p})
+	c.compareLinks(to.Links)
 	if at.IsLink() && pinFrom != "" {
 		c.pinLink(p, pinFrom)
 	}
@@ -304,7 +304,7 @@ func (c *protector) behind(p string, at host.Found, to host.Way, pinFrom string)
 		return false
 	case to.Presence == host.Absent:
 		if c.writable(to.Path) { // it may be made
-			c.watch(Watched{Path: to.Path, Kind: Missing})
+			c.compare(Compared{Path: to.Path, Kind: Missing})
 		}
 		return false
 	case !c.writable(to.Path):
@@ -334,41 +334,41 @@ func (c *protector) linked(dir string) {
 	}
 }
 
-// watch makes a change be reported when the command has ended. A watched file can still be
+// compare makes a change be reported when the command has ended. A compared file can still be
 // protected later for another reason.
-func (c *protector) watch(w Watched) {
-	if !c.watched(w.Path) && !c.full(w.Path) {
+func (c *protector) compare(w Compared) {
+	if !c.compared(w.Path) && !c.full(w.Path) {
 		c.note(w)
 	}
 }
 
-// watched reports whether changes of a path are reported.
-func (c *protector) watched(p string) bool { return c.seen[p] || c.seen["watch "+p] }
+// compared reports whether changes of a path are reported.
+func (c *protector) compared(p string) bool { return c.seen[p] || c.seen["compare "+p] }
 
-// note is watch without a limit.
-func (c *protector) note(w Watched) {
-	if !c.watched(w.Path) {
-		c.seen["watch "+w.Path] = true
-		c.out.Watch = append(c.out.Watch, w)
+// note is compare without a limit.
+func (c *protector) note(w Compared) {
+	if !c.compared(w.Path) {
+		c.seen["compare "+w.Path] = true
+		c.out.Paths = append(c.out.Paths, w)
 	}
 }
 
-// watchLinks watches those links to protected files that can be replaced.
-func (c *protector) watchLinks(links []string) {
+// compareLinks compares those links to protected files that can be replaced.
+func (c *protector) compareLinks(links []string) {
 	for _, l := range links {
 		if c.writable(l) {
-			c.watch(Watched{Path: l})
+			c.compare(Compared{Path: l})
 		}
 	}
 }
 
-// watchWay watches the way to a directory: links, and the first missing name, which may become
+// compareWay compares the way to a directory: links, and the first missing name, which may become
 // a directory or a link to one.
-func (c *protector) watchWay(links []string, err error) {
-	c.watchLinks(links)
+func (c *protector) compareWay(links []string, err error) {
+	c.compareLinks(links)
 	missing, ok := errors.AsType[*fs.PathError](err)
 	if ok && errors.Is(err, fs.ErrNotExist) && c.writable(missing.Path) {
-		c.watch(Watched{Path: missing.Path})
+		c.compare(Compared{Path: missing.Path})
 	}
 }
 

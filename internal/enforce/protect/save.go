@@ -20,7 +20,7 @@ const savedFormat = 3
 
 type saved struct {
 	Format   int            `json:"format"`
-	Watch    []savedWatch   `json:"watch,omitempty"`
+	Paths    []savedPath    `json:"watch,omitempty"`
 	Near     []string       `json:"near,omitempty"`
 	Repos    []string       `json:"repos,omitempty"`
 	Projects []savedProject `json:"projects,omitempty"`
@@ -31,7 +31,7 @@ type saved struct {
 	Links    []string       `json:"links,omitempty"`
 }
 
-type savedWatch struct {
+type savedPath struct {
 	Path string `json:"path"`
 	Kind Kind   `json:"kind"`
 	Tree string `json:"tree,omitempty"`
@@ -71,9 +71,9 @@ func (s *Snapshot) Save() []byte {
 		Named:   quoted(slices.Sorted(maps.Keys(s.named))),
 		Links:   quoted(slices.Sorted(maps.Keys(s.links))),
 	}
-	for i, w := range a.Watch {
+	for i, w := range a.Paths {
 		b := s.before[i]
-		out.Watch = append(out.Watch, savedWatch{
+		out.Paths = append(out.Paths, savedPath{
 			Path: strconv.Quote(w.Path), Kind: w.Kind, Tree: strconv.Quote(w.tree),
 			Presence: b.presence, Unlisted: b.unlisted,
 			Dev: b.id.Dev, Ino: b.id.Ino, Sec: b.changed[0], Nsec: b.changed[1], Size: b.size,
@@ -102,8 +102,8 @@ func Load(b []byte, h *host.Host) (*Snapshot, error) {
 	a := &Audit{Near: paths(in.Near), Repos: paths(in.Repos), Trees: paths(in.Trees), Mounted: in.Mounted}
 	s := &Snapshot{plain: h, audit: a, left: maxIndexes, named: setOf(in.Named), links: setOf(in.Links)}
 	s.host = charged(h, &s.left)
-	for _, w := range in.Watch {
-		a.Watch = append(a.Watch, Watched{bytesOf(w.Path), w.Kind, bytesOf(w.Tree)})
+	for _, w := range in.Paths {
+		a.Paths = append(a.Paths, Compared{bytesOf(w.Path), w.Kind, bytesOf(w.Tree)})
 		s.before = append(s.before, state{
 			presence: w.Presence, unlisted: w.Unlisted, id: host.FileID{Dev: w.Dev, Ino: w.Ino},
 			changed: [2]int64{w.Sec, w.Nsec}, size: w.Size, entries: bytesOf(w.Entries),

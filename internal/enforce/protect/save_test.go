@@ -12,7 +12,7 @@ import (
 func TestSave(t *testing.T) {
 	odd := "/\xff\n\x1b\u0085\"=%"
 	a := &Audit{
-		Watch:    []Watched{{odd, Any, ""}, {"/m", Missing, ""}, {"/i", Index, "/tree"}, {"/d", Denied, ""}},
+		Paths:    []Compared{{odd, Any, ""}, {"/m", Missing, ""}, {"/i", Index, "/tree"}, {"/d", Denied, ""}},
 		Near:     []string{"/near", odd},
 		Repos:    []string{"/repo/.git"},
 		projects: []project{{"/p", []string{"/p/.envrc", odd}, []string{odd, "/p/.hg"}}, {"/q", nil, nil}},

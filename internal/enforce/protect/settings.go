@@ -146,16 +146,16 @@ func (c *protector) hooks(value, top string) {
 	to := c.host.Way(dir)
 	real := to.Path
 	if !c.writable(real) {
-		c.watchLinks(to.Links)
+		c.compareLinks(to.Links)
 		return
 	}
 	parent := path.Dir(real)
 	if path.Base(real) == husky {
-		c.watchContent(real, real+"/_")
+		c.compareContent(real, real+"/_")
 		return
 	}
 	if path.Base(real) == "_" && path.Base(parent) == husky {
-		c.watchContent(parent, real)
+		c.compareContent(parent, real)
 		return
 	}
 	hasTree := func(tree string) bool { return host.Within(tree, real) }
@@ -206,12 +206,12 @@ func (c *protector) argument(p string, missing bool) {
 	at := c.host.Look(p)
 	to := c.host.Way(p)
 	if at.IsLink() {
-		c.watchContent(p)
+		c.compareContent(p)
 	}
 	switch {
 	case to.IsDir(), !missing && to.Presence == host.Absent:
 	case strings.Contains(to.Path, "/node_modules/"):
-		c.watchContent(p)
+		c.compareContent(p)
 	case c.writable(to.Path):
 		c.add(to.Path, c.within(to.Path))
 	}
@@ -232,7 +232,7 @@ func words(line string) []string {
 	return all
 }
 
-// found follows the links in a path's directory, and watches them. It returns "" if there can't be
+// found follows the links in a path's directory, and compares them. It returns "" if there can't be
 // such a file. The last part may be a link.
 func (c *protector) found(name string) string {
 	i := strings.LastIndexByte(strings.TrimRight(name, "/"), '/')
@@ -245,7 +245,7 @@ func (c *protector) found(name string) string {
 		base = ""
 	}
 	dir := c.host.Way(name[:i] + "/")
-	c.watchWay(dir.Links, dir.Err)
+	c.compareWay(dir.Links, dir.Err)
 	if dir.Presence == host.Unknown {
 		c.unknown(dir.Path, dir.Err)
 		return ""
@@ -253,13 +253,13 @@ func (c *protector) found(name string) string {
 	return path.Join(dir.Path, base)
 }
 
-// watchContent watches files and directories that are written anew with the same content.
-func (c *protector) watchContent(paths ...string) {
+// compareContent compares files and directories that are written anew with the same content.
+func (c *protector) compareContent(paths ...string) {
 	for _, p := range paths {
 		if !c.writable(p) {
 			continue
 		}
-		c.watch(Watched{Path: p, Kind: Content})
+		c.compare(Compared{Path: p, Kind: Content})
 		_, err := c.host.Entries(p, 1)
 		if err != nil && !host.Missing(err) {
 			c.unknown(p, err)

@@ -26,7 +26,7 @@ func (c *protector) unknown(p string, why error) {
 		at = c.host.Look(dir)
 	}
 	if dir != p { // if it is made later, that is reported
-		c.watch(Watched{Path: p})
+		c.compare(Compared{Path: p})
 	}
 	key := "unknown " + dir // a key that is no path
 	if !c.writable(dir) || c.seen[key] {
@@ -36,7 +36,7 @@ func (c *protector) unknown(p string, why error) {
 	switch {
 	case at.IsLink():
 		to := c.host.Way(dir)
-		c.watchLinks(to.Links)
+		c.compareLinks(to.Links)
 		switch {
 		case host.Within(to.Path, dir): // a loop, or it can't be read
 			c.fact("no change of what "+dir+" leads to", dir, why)
@@ -44,7 +44,7 @@ func (c *protector) unknown(p string, why error) {
 			c.unknown(to.Path, why)
 		}
 	case !c.host.MayOpen(dir, at.Stat):
-		c.watch(Watched{Path: dir, Kind: Denied})
+		c.compare(Compared{Path: dir, Kind: Denied})
 	case slices.ContainsFunc(c.rules, func(rule string) bool { return host.Within(rule, dir) }):
 		c.fact("no change of what programs outside run or trust in "+dir, dir, why)
 	default:
@@ -55,7 +55,7 @@ func (c *protector) unknown(p string, why error) {
 
 // whole protects a path that exists, with all that is in it.
 func (c *protector) whole(p string, st host.Stat) {
-	c.out.Watch = append(c.out.Watch, Watched{Path: p, Kind: Protected})
+	c.out.Paths = append(c.out.Paths, Compared{Path: p, Kind: Protected})
 	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 }
 

@@ -154,7 +154,7 @@ func TestUnknownPlan(t *testing.T) {
 	}
 	for _, name := range projectNames() {
 		p := tree + "/" + strings.ReplaceAll(name, "*", "-x")
-		watched := slices.ContainsFunc(base.Watch, func(w Watched) bool { return w.Path == p })
+		watched := slices.ContainsFunc(base.Paths, func(w Compared) bool { return w.Path == p })
 		if !covered(&base, p) && !watched {
 			t.Errorf("without a fault %s is not protected", p)
 		}
@@ -178,9 +178,9 @@ func TestUnknownPlan(t *testing.T) {
 					t.Errorf("%s of %s: %v: nothing is said, and %s can be written", at.doing, at.path, errno, m.Path)
 				}
 			}
-			for _, w := range base.Watch {
-				known := func(o Watched) bool { return o.Path == w.Path }
-				if !slices.ContainsFunc(set.Watch, known) && !covered(&set, w.Path) {
+			for _, w := range base.Paths {
+				known := func(o Compared) bool { return o.Path == w.Path }
+				if !slices.ContainsFunc(set.Paths, known) && !covered(&set, w.Path) {
 					t.Errorf("%s of %s: %v: nothing is said, and %s is not watched", at.doing, at.path, errno, w.Path)
 				}
 			}
@@ -289,7 +289,7 @@ func TestAnothers(t *testing.T) {
 			return nil
 		})
 		set := find(bad, tree)
-		if !slices.ContainsFunc(set.Watch, func(w Watched) bool { return w.Path == dir }) {
+		if !slices.ContainsFunc(set.Paths, func(w Compared) bool { return w.Path == dir }) {
 			t.Fatal("it is not watched")
 		}
 		told := set.Snapshot(bad, nil).Changes()

@@ -36,7 +36,7 @@ func (c *protector) users(r *resolve.Resolved) {
 	c.startup(c.host.Getenv("ZDOTDIR"), ".z", "")
 	if p := c.host.Getenv("GIT_CONFIG_GLOBAL"); path.IsAbs(p) {
 		to := c.host.Way(p)
-		c.watchLinks(to.Links)
+		c.compareLinks(to.Links)
 		c.addInside([]string{to.Path})
 	}
 }
@@ -49,7 +49,7 @@ func (c *protector) startup(dir, which, cut string) string {
 		return ""
 	}
 	to := c.host.Way(dir)
-	c.watchLinks(to.Links)
+	c.compareLinks(to.Links)
 	if to.Presence == host.Unknown {
 		c.unknown(to.Path, to.Err)
 	}
@@ -92,10 +92,10 @@ func (c *protector) addInside(paths []string) {
 }
 
 // dotfile protects the target of a user's file, or of a link directly in a user's directory,
-// since these may lead to a writable repository of dotfiles. It watches the links themselves.
+// since these may lead to a writable repository of dotfiles. It compares the links themselves.
 func (c *protector) dotfile(p string, look bool) {
 	to := c.host.Way(p)
-	c.watchLinks(to.Links)
+	c.compareLinks(to.Links)
 	tree := c.within(to.Path)
 	switch {
 	case tree != "" && tree != to.Path:

@@ -107,12 +107,12 @@ func (w *sbpl) sockets(r *resolve.Resolved) {
 // protected writes the paths that no rule makes writable, and those that no rule makes
 // readable.
 func (w *sbpl) protected(o Options) {
-	w.ownPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
+	w.zsbxPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
 	for _, p := range o.Unmade {
 		from := byZsbx("protected")
 		w.deny(fingerprint.WriteOps(), origin(from, p), w.filter("regex", fingerprint.Fold(w.path(p, from)), from))
 	}
-	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
+	w.zsbxPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
 }
 
 // Closed returns the path that the profile closes to an access at p, whatever the policy
@@ -143,7 +143,7 @@ func (o *Options) Closed(r *resolve.Resolved, p string, a policy.Access) string 
 	return ""
 }
 
-func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
+func (w *sbpl) zsbxPaths(section, why string, ops []string, paths []string) {
 	if len(paths) == 0 {
 		return
 	}

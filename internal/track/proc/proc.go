@@ -24,10 +24,10 @@ func Identify(pid int) (ID, error) {
 // Machine says where a process is, which makes its ID unique. In a record's JSON it is about
 // the session's supervisor.
 type Machine struct {
-	Host  string `json:"host"`   // nodename, uname(2)
-	Boot  string `json:"boot"`   // identifies the machine's run: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS uint64 `json:"pid_ns"` // inode of the PID namespace; 0 on systems without them
-	Self  ID     `json:"supervisor"`
+	Host       string `json:"host"`   // nodename, uname(2)
+	Boot       string `json:"boot"`   // the machine's run: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS      uint64 `json:"pid_ns"` // inode of the PID namespace; 0 on systems without them
+	Supervisor ID     `json:"supervisor"`
 }
 
 // Process has what can be seen of a process from outside.

@@ -19,7 +19,7 @@ func Here() (m Machine, err error) {
 	if err != nil {
 		return m, fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
 	}
-	m.Self, err = Identify(os.Getpid())
+	m.Supervisor, err = Identify(os.Getpid())
 	return m, err
 }
 

@@ -113,10 +113,10 @@ func Here() (Machine, error) {
 			"mount the one of this namespace, as unshare --mount-proc does", self.Pid, os.Getpid())
 	}
 	return Machine{
-		Host:  unix.ByteSliceToString(u.Nodename[:]),
-		Boot:  strings.TrimSpace(string(b)),
-		PidNS: st.Ino,
-		Self:  ID{Pid: self.Pid, Start: self.Start},
+		Host:       unix.ByteSliceToString(u.Nodename[:]),
+		Boot:       strings.TrimSpace(string(b)),
+		PidNS:      st.Ino,
+		Supervisor: ID{Pid: self.Pid, Start: self.Start},
 	}, err
 }
 

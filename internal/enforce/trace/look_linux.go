@@ -1,4 +1,4 @@
-package watch
+package trace
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/zsbx/zsbx/internal/program"
 )
 
-// look is one watched call, and the report if it is refused.
+// look is one traced call, and the report if it is refused.
 type look struct {
 	Refusal
 	call  *broker.Call
@@ -40,7 +40,7 @@ type form struct {
 // Instead of an argument a form can have nothing, or the working directory.
 const none, cwd = 6, 7
 
-// forms has the watched calls. In calls with two paths the second comes right after the first.
+// forms has the traced calls. In calls with two paths the second comes right after the first.
 var forms = []form{
 	{answer.Open, cwd, 0, 1, 0, []string{"open"}},
 	{answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
@@ -177,7 +177,7 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	from := path.Dir(a.Path)
 	to := path.Dir(a.To + "x")
 	if from != to {
-		a.Apart = broker.MountOf(from) != broker.MountOf(to)
+		a.CrossMount = broker.MountOf(from) != broker.MountOf(to)
 	}
 	return ok
 }

@@ -1,4 +1,4 @@
-package watch
+package trace
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/broker"
 )
 
-// Recorder watches a broker's calls, which come from several goroutines.
+// Recorder traces a broker's calls, which come from several goroutines.
 type Recorder struct {
 	world   *answer.World
 	imagine bool             // world's rules for files are not enforced; record what they would refuse
@@ -34,9 +34,9 @@ func New(w *answer.World, imagine bool) *Recorder {
 	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names()}
 }
 
-// Watch answers a call and returns nil, unless the broker has to answer. Then it returns the
+// Answer answers a call and returns nil, unless the broker has to answer. Then it returns the
 // function that the broker calls if it refuses.
-func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
+func (r *Recorder) Answer(c *broker.Call) (refused func(unix.Errno)) {
 	l := r.look(c)
 	handsOver, errno := r.world.Filter.Decide(l.Call, c.Args())
 	if l.Call == "exit_group" {

@@ -1,4 +1,4 @@
-package watch
+package trace
 
 import (
 	"io/fs"
@@ -20,12 +20,12 @@ import (
 
 // target is the file that a path leads to.
 type target struct {
-	path   string // canonical; for a missing file, its directory's path and its name
-	mode   fs.FileMode
-	exists bool
-	own    bool // other processes may find another file there
-	reopen bool // it was reached through a descriptor's name in /proc
-	steady bool // the command can't make its name lead elsewhere
+	path    string // canonical; for a missing file, its directory's path and its name
+	mode    fs.FileMode
+	exists  bool
+	private bool // other processes may find another file there
+	reopen  bool // it was reached through a descriptor's name in /proc
+	steady  bool // the command can't make its name lead elsewhere
 
 	looked bool   // interpreter has read it, as a program
 	next   string // its interpreter
@@ -79,7 +79,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		t.path = l.proc
 	}
 	root := l.root(t.path)
-	t.own = in.own || root != "" || strings.HasPrefix(t.path, "/proc/")
+	t.private = in.private || root != "" || strings.HasPrefix(t.path, "/proc/")
 	var st unix.Stat_t
 	if unix.Lstat(root+t.path, &st) != nil {
 		return t, true
@@ -95,17 +95,17 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		descriptor := path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/")
 		if descriptor && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
 			// This is so even if that path now has another file.
-			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true
+			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, private: true, reopen: true}, true
 		}
 		if !strings.HasPrefix(to, "/") {
 			to = in.path + "/" + to
 		}
 		end, ok := l.resolve(to, true)
-		end.own = end.own || t.own
+		end.private = end.private || t.private
 		end.steady = end.steady && t.steady
 		return end, ok
 	}
-	if follow && !t.own && (t.steady || t.mode.IsDir() && t.path == short) {
+	if follow && !t.private && (t.steady || t.mode.IsDir() && t.path == short) {
 		const many = 8192
 		if l.r.stored.Add(1)%many == 0 {
 			l.r.found.Clear() // limits the memory for it

@@ -17,32 +17,32 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// selfDir is one of zsbx's directories.
-type selfDir struct {
+// zsbxDir is one of zsbx's directories.
+type zsbxDir struct {
 	path   string
 	hidden bool // it shows what other commands ran, and which projects are trusted
 	temp   bool // in a directory for temporary files
 }
 
-// selfDirs returns zsbx's directories: those that this environment's variables name, and the
+// zsbxDirs returns zsbx's directories: those that this environment's variables name, and the
 // defaults. The next run may not have the variables: editors, snap and flatpak set them only
 // for what they start. The same goes for HOME under su and sudo.
-func selfDirs(h *host.Host) []selfDir {
-	var out []selfDir
-	add := func(d selfDir) {
-		if filepath.IsAbs(d.path) && !slices.ContainsFunc(out, func(o selfDir) bool { return o.path == d.path }) {
+func zsbxDirs(h *host.Host) []zsbxDir {
+	var out []zsbxDir
+	add := func(d zsbxDir) {
+		if filepath.IsAbs(d.path) && !slices.ContainsFunc(out, func(o zsbxDir) bool { return o.path == d.path }) {
 			out = append(out, d)
 		}
 	}
 	for _, home := range homes(h) {
-		add(selfDir{path: filepath.Join(home, ".config/zsbx")})
-		add(selfDir{path: filepath.Join(home, ".local/state/zsbx"), hidden: true})
+		add(zsbxDir{path: filepath.Join(home, ".config/zsbx")})
+		add(zsbxDir{path: filepath.Join(home, ".local/state/zsbx"), hidden: true})
 	}
-	add(selfDir{path: filepath.Join(h.ConfigHome(), "zsbx")})
-	add(selfDir{path: filepath.Join(h.StateHome(), "zsbx"), hidden: true})
+	add(zsbxDir{path: filepath.Join(h.ConfigHome(), "zsbx")})
+	add(zsbxDir{path: filepath.Join(h.StateHome(), "zsbx"), hidden: true})
 	name := "zsbx-" + strconv.Itoa(os.Geteuid())
-	add(selfDir{path: filepath.Join("/tmp", name), temp: true})
-	add(selfDir{path: filepath.Join(os.TempDir(), name), temp: true})
+	add(zsbxDir{path: filepath.Join("/tmp", name), temp: true})
+	add(zsbxDir{path: filepath.Join(os.TempDir(), name), temp: true})
 	return out
 }
 
@@ -52,7 +52,7 @@ func homes(h *host.Host) []string {
 	return slices.DeleteFunc(both, func(d string) bool { return !filepath.IsAbs(d) })
 }
 
-// selfFiles returns what makes a plan protect zsbx's own files: the directories of the
+// zsbxFiles returns what makes a plan protect zsbx's own files: the directories of the
 // user's policy, of the trust store and of the sessions, and the policies in use. A
 // missing directory is made if the command could make it, or could look into it later:
 // what does not exist can't be protected, and the command could write the next run's
@@ -61,11 +61,11 @@ func homes(h *host.Host) []string {
 // The second choice for sessions is a place in the directory for temporary files. It
 // is protected only with mounts, as otherwise nothing new could be made in that
 // directory. Without mounts, changes are reported.
-func (c *prepared) selfFiles(h *host.Host, mounts bool) (self enforce.Options) {
+func (c *prepared) zsbxFiles(h *host.Host, mounts bool) (self enforce.Options) {
 	r := c.resolved
-	dirs := selfDirs(&c.host)
+	dirs := zsbxDirs(&c.host)
 	if c.log != nil {
-		dirs = append(dirs, selfDir{path: c.log.Dir.Value, hidden: true})
+		dirs = append(dirs, zsbxDir{path: c.log.Dir.Value, hidden: true})
 	}
 	for _, d := range dirs {
 		real, links, _, err := h.Trail(d.path)
@@ -75,7 +75,7 @@ func (c *prepared) selfFiles(h *host.Host, mounts bool) (self enforce.Options) {
 		if d.temp && !mounts {
 			// In a session this zsbx itself writes there.
 			if c.host.Getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) {
-				self.Watch = append(self.Watch, d.path)
+				self.Compare = append(self.Compare, d.path)
 			}
 			continue
 		}
@@ -85,7 +85,7 @@ func (c *prepared) selfFiles(h *host.Host, mounts bool) (self enforce.Options) {
 		}
 		reached := slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) })
 		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(real, links) == "" {
-			err := makeSelf(&c.host, real)
+			err := makeZsbxDir(&c.host, real)
 			*h = *c.host.Remembering() // anew
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 				continue
@@ -107,9 +107,9 @@ func isForeignLink(p string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !safepath.OwnedBy(st, os.Geteuid())
 }
 
-// makeSelf makes one of zsbx's own directories, but none below a home directory
+// makeZsbxDir makes one of zsbx's own directories, but none below a home directory
 // that does not exist. Package enforce reports what is still missing.
-func makeSelf(h *host.Host, dir string) error {
+func makeZsbxDir(h *host.Host, dir string) error {
 	for _, home := range homes(h) {
 		if _, err := os.Stat(home); err != nil && host.Within(dir, home) {
 			return syscall.Access(filepath.Dir(home), 2) // W_OK: may the command make it?

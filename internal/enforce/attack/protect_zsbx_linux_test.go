@@ -123,7 +123,7 @@ func TestOwnFilesWorksBeside(t *testing.T) {
 		}
 		status, _ := p.sh(t, plan, `echo x >new`)
 		told := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
-			return g.Name == enforce.GapOwnFiles && g.Kind == enforce.Hardening && strings.Contains(g.Promise, p.in+", ")
+			return g.Name == enforce.GapZsbxFiles && g.Kind == enforce.Hardening && strings.Contains(g.Promise, p.in+", ")
 		})
 		if (status == 0) != mounts || told == mounts {
 			t.Errorf("new at the top: exit status %d, reported: %v", status, told)
@@ -167,7 +167,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan := enforce.NewPlan(p.policy, enforce.Probe(), thisHost(), enforce.Options{Protect: []string{file}})
-		i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapOwnFiles && g.Kind == enforce.Core })
+		i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapZsbxFiles && g.Kind == enforce.Core })
 		if (i >= 0) != want {
 			t.Errorf("%v: %v", mode, plan.Gaps)
 		}

@@ -14,7 +14,7 @@ import (
 func TestMakeSelf(t *testing.T) {
 	for _, env := range []string{"HOME=" + t.TempDir(), "NOHOME=", "HOME=relative"} {
 		dir := filepath.Join(t.TempDir(), ".config/zsbx")
-		if err := makeSelf(&host.Host{Env: []string{env}}, dir); err != nil {
+		if err := makeZsbxDir(&host.Host{Env: []string{env}}, dir); err != nil {
 			t.Errorf("%s: %v", env, err)
 		}
 		if _, err := os.Stat(dir); err != nil {
@@ -22,7 +22,7 @@ func TestMakeSelf(t *testing.T) {
 		}
 	}
 	gone := filepath.Join(t.TempDir(), "gone")
-	_ = makeSelf(&host.Host{Env: []string{"HOME=" + gone}}, gone+"/.config/zsbx")
+	_ = makeZsbxDir(&host.Host{Env: []string{"HOME=" + gone}}, gone+"/.config/zsbx")
 	if _, err := os.Stat(gone); err == nil {
 		t.Error("a home directory was made")
 	}
@@ -34,7 +34,7 @@ func TestSelfDirs(t *testing.T) {
 	h := &host.Host{Home: "/h", Env: []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_STATE_HOME=relative"}}
 	t.Setenv("TMPDIR", "/t")
 	var got []string
-	for _, d := range selfDirs(h) {
+	for _, d := range zsbxDirs(h) {
 		got = append(got, d.path)
 	}
 	want := []string{"/h/.config/zsbx", "/h/.local/state/zsbx", "/c/zsbx"}

@@ -32,38 +32,38 @@ func openFact(p, why, hint string) Fact {
 	return Fact{Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
 }
 
-// self finds which of zsbx's files are in writable trees. It looks for the files by name, behind
+// zsbxFiles finds which of zsbx's files are in writable trees. It looks for the files by name, behind
 // links that the command could replace, and on other mounts of their file systems.
-func (c *protector) self(r *resolve.Resolved, files []string, table func() mounts.Table) {
+func (c *protector) zsbxFiles(r *resolve.Resolved, files []string, table func() mounts.Table) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
 	}
 	c.itself = true
 	if why := table().Unread; why != nil {
 		const what = "file systems of the kernel that are in writable trees"
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact(what, why.Error(), ""))
+		c.out.ZsbxFacts = append(c.out.ZsbxFacts, openFact(what, why.Error(), ""))
 	}
 	for _, dir := range table().Relied() {
 		if c.writable(dir) {
-			c.selfPath(r, dir)
+			c.zsbxPath(r, dir)
 		}
 	}
 	for _, f := range files {
-		c.selfFile(r, f, table())
+		c.zsbxFile(r, f, table())
 	}
 	c.itself = false
-	c.out.SelfMounts = c.out.Mounts
+	c.out.ZsbxMounts = c.out.Mounts
 	c.out.Mounts = nil
 }
 
-// selfFile protects one file or directory under all its names.
-func (c *protector) selfFile(r *resolve.Resolved, file string, table mounts.Table) {
+// zsbxFile protects one file or directory under all its names.
+func (c *protector) zsbxFile(r *resolve.Resolved, file string, table mounts.Table) {
 	real, links, st, err := c.host.Trail(file)
 	missing := host.Missing(err)
 	for _, l := range links {
 		if tree := c.within(l); tree != "" && !c.seen[l] {
 			c.seen[l] = true
-			c.out.Self = append(c.out.Self, l)
+			c.out.ZsbxFiles = append(c.out.ZsbxFiles, l)
 			c.pinLink(l, tree)
 		}
 	}
@@ -71,38 +71,38 @@ func (c *protector) selfFile(r *resolve.Resolved, file string, table mounts.Tabl
 	case err != nil && !c.writable(real):
 		return
 	case missing && r.OS == "macos": // a profile can deny what does not exist
-		c.out.Self = append(c.out.Self, real)
+		c.out.ZsbxFiles = append(c.out.ZsbxFiles, real)
 		return
 	case err != nil:
 		why := err.Error()
 		if missing { // also if a directory above is missing
 			why = "it does not exist"
 		}
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, "it can't be protected: "+why, ""))
+		c.out.ZsbxFacts = append(c.out.ZsbxFacts, openFact(real, "it can't be protected: "+why, ""))
 		return
 	}
-	c.selfPath(r, real)
+	c.zsbxPath(r, real)
 	if st.Mode.IsRegular() && st.Nlink > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real,
+		c.out.ZsbxFacts = append(c.out.ZsbxFacts, openFact(real,
 			fmt.Sprintf("it has %d names (hard links), and another one may be in a writable tree", st.Nlink),
 			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))))
 	}
 	same, unseen := table.Same(c.host, real)
 	for _, other := range same {
-		c.selfPath(r, other)
+		c.zsbxPath(r, other)
 	}
 	if unseen != nil {
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, unseen.Error(), ""))
+		c.out.ZsbxFacts = append(c.out.ZsbxFacts, openFact(real, unseen.Error(), ""))
 	}
 }
 
-// selfPath protects one path if it is in a writable tree, or else the writable trees below it.
-func (c *protector) selfPath(r *resolve.Resolved, p string) {
-	if slices.ContainsFunc(c.out.Self, func(h string) bool { return host.Within(p, h) }) {
+// zsbxPath protects one path if it is in a writable tree, or else the writable trees below it.
+func (c *protector) zsbxPath(r *resolve.Resolved, p string) {
+	if slices.ContainsFunc(c.out.ZsbxFiles, func(h string) bool { return host.Within(p, h) }) {
 		return
 	}
 	protect := func(p, tree string) {
-		c.out.Self = append(c.out.Self, p)
+		c.out.ZsbxFiles = append(c.out.ZsbxFiles, p)
 		c.add(p, tree)
 	}
 	tree := c.within(p)
@@ -113,7 +113,7 @@ func (c *protector) selfPath(r *resolve.Resolved, p string) {
 		if t.Access&policy.Write == 0 || !host.Within(t.Path, p) {
 			continue
 		}
-		c.out.SelfFacts = append(c.out.SelfFacts, Fact{
+		c.out.ZsbxFacts = append(c.out.ZsbxFacts, Fact{
 			Promise: "writing to " + t.Path,
 			Why:     "no command may change what zsbx relies on",
 			Closed:  true,
@@ -157,7 +157,7 @@ func (s *Set) TakeOut(
 	trees []deny.Tree, machine *host.Host, why string, accepted bool,
 ) (out []deny.Tree, facts []Fact) {
 	open := func(more string) {
-		for _, h := range s.Self {
+		for _, h := range s.ZsbxFiles {
 			facts = append(facts, openFact(h, why+more, ""))
 		}
 	}
@@ -168,9 +168,9 @@ func (s *Set) TakeOut(
 	for _, t := range trees {
 		read := t
 		read.Access &^= policy.Write
-		inside := slices.DeleteFunc(slices.Clone(s.Self), func(h string) bool { return !host.Within(h, t.Path) })
+		inside := slices.DeleteFunc(slices.Clone(s.ZsbxFiles), func(h string) bool { return !host.Within(h, t.Path) })
 		switch {
-		case slices.ContainsFunc(s.Self, func(h string) bool { return host.Within(t.Path, h) }):
+		case slices.ContainsFunc(s.ZsbxFiles, func(h string) bool { return host.Within(t.Path, h) }):
 			out = append(out, read)
 			continue
 		case t.Access&policy.Write == 0 || len(inside) == 0:

@@ -1,9 +1,9 @@
-// Package watch records what a command is refused, with the kernel's error. The broker sees the
+// Package trace records what a command is refused, with the kernel's error. The broker sees the
 // command's calls and passes them to it.
 //
 // The filter hands over the calls that something may refuse (package seccomp). For most of them
 // the plan (package answer) says by the canonical path that they are allowed. For the others
-// package watch gets the truth from the kernel. It attaches to the thread (ptrace(2),
+// package trace gets the truth from the kernel. It attaches to the thread (ptrace(2),
 // PTRACE_SEIZE) while its call waits, and reads the result from its registers when the call
 // returns. gdb, strace and job control work as usual.
 //
@@ -11,4 +11,4 @@
 // ran on a Mac. Enforcement does not depend on it, with one exception: it gives the filter's
 // own refusals, by the arguments in registers. A path that another thread changes meanwhile may
 // be reported wrong.
-package watch
+package trace

@@ -44,16 +44,16 @@ func TestOwnApart(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(p.Gaps, func(g Gap) bool {
-		return g.Name == GapOwnFiles && strings.Contains(g.Promise, "directly in /home/u, ")
+		return g.Name == GapZsbxFiles && strings.Contains(g.Promise, "directly in /home/u, ")
 	}) {
 		t.Errorf("the directories that are closed to new names are not reported: %v", p.Gaps)
 	}
-	opts.Accepted = append(opts.Accepted, GapOwnFiles)
+	opts.Accepted = append(opts.Accepted, GapZsbxFiles)
 	p = NewPlan(r, caps, h, opts)
 	if got, want := writable(p), "/home/u /w"; got != want {
 		t.Errorf("accepted: got %q, want %q", got, want)
 	}
-	if p.Err(nil, false) == nil || p.Err([]string{GapOwnFiles}, false) != nil {
+	if p.Err(nil, false) == nil || p.Err([]string{GapZsbxFiles}, false) != nil {
 		t.Errorf("accepted: %v", p.Gaps)
 	}
 	opts.Accepted, caps.MountNS = opts.Accepted[:1], true
