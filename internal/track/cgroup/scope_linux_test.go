@@ -25,7 +25,7 @@ func TestBusOutside(t *testing.T) {
 		os.Exit(0)
 	}
 	daemon := testkit.NeedProgram(t, "dbus-daemon")
-	bus := exec.Command(daemon, "--session", "--nofork", "--print-address")
+	bus := exec.Command(daemon, "--session", "--nofork", "--print-address", "--address=unix:path="+t.TempDir()+"/bus")
 	out, err := bus.StdoutPipe()
 	if err == nil {
 		err = bus.Start()
