@@ -9,8 +9,6 @@ export CGO_ENABLED=0
 for target in ${1:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
 	go build -o "$out/" ./...
-	for pkg in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do
-		go test -c -o "$out/test" "$pkg"
-	done
+	go test -c -o /dev/null ./... # it links each, several at the same time
 	echo "$target: builds, tests included"
 done
