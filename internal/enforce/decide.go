@@ -309,6 +309,9 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		if a.Path == "" && a.Name != "" {
 			out.Reason = "an abstract socket of a program outside; no rule can allow it"
 		}
+		if a.Path == "" && a.Name == "" && p.own {
+			out.Reason += ", except to servers of the session itself on localhost"
+		}
 		return
 	case answer.Bind:
 		if a.Path == "" {

@@ -306,3 +306,17 @@ func TestOwnDevice(t *testing.T) {
 		t.Errorf("reading: %v", got)
 	}
 }
+
+// TestOwnWaiting: connections wait, time out and are interrupted as with a network.
+func TestOwnWaiting(t *testing.T) {
+	testkit.NeedProgram(t, "/usr/bin/python3")
+	p, plan := localPlace(t)
+	if err := os.WriteFile(p.in+"/wait.py", []byte(waitScript), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	status, out := p.sh(t, plan, "/usr/bin/python3 wait.py")
+	const want = "interrupted\nnonblocking 11\ntimeout 11\nwaited\ntcp interrupted\ntcp refused"
+	if status != 0 || out != want {
+		t.Errorf("exit status %d:\n%s", status, out)
+	}
+}
