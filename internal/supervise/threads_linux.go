@@ -24,7 +24,7 @@ import (
 const (
 	// threads are the broker's, those that wait for the keeper, signals, timers and files, the
 	// runtime's own, and some for those that are about to become idle.
-	threads = 22
+	threads = 32
 
 	// frontThreads are those of Front. It waits for signals, for files and for its child.
 	frontThreads = 6
