@@ -50,7 +50,7 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 		"do not detect presets from the command and the working directory")
 	file := func(s string) error { o.from.Files = append(o.from.Files, s); return nil }
 	fs.VarP(&flagValue{kind: "stringArray", set: file}, "policy", "p", "add the policy `FILE`, TOML or JSON")
-	o.turn("no-net", "net.allow", "false", "close the network")
+	o.turn("no-net", "net.allow", "false", "close the network; on Linux the session's own servers stay reachable")
 	o.turn("net", "net.allow", "true", "open all of the network, whatever policy files say")
 	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
 	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
