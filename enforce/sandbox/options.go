@@ -40,6 +40,10 @@ type Options struct {
 	// them.
 	PolicyFiles []string
 
+	// NoTempDir gives the command no private temporary directory, and leaves /tmp and /var/tmp to
+	// the policy: compose.Sources.SharedTmp allows them. Both together are --shared-tmp.
+	NoTempDir bool
+
 	// AllowGaps are the names of gaps that are accepted, as --allow-gap takes them. Strict
 	// treats hardening like what the policy asks for. Accept is asked about gaps that are not
 	// accepted by name. If it is nil or says no, the command is not started.
@@ -127,6 +131,7 @@ func (o *Options) options() (supervise.Options, error) {
 		Host:        &h,
 		Repository:  h.Project(),
 		PolicyFiles: o.PolicyFiles,
+		NoTempDir:   o.NoTempDir,
 		AllowGaps:   o.AllowGaps,
 		Strict:      o.Strict,
 		KillAfter:   cmp.Or(o.KillAfter, DefaultKillAfter),

@@ -309,3 +309,23 @@ func TestNotStarted(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestNoTempDir: the command has a temporary directory only if none is declined.
+func TestNoTempDir(t *testing.T) {
+	p := place(t)
+	t.Setenv("TMPDIR", "")
+	for _, none := range []bool{false, true} {
+		var out bytes.Buffer
+		o := shell(`[ -n "$TMPDIR" ] && echo made >"$TMPDIR/file" && cat "$TMPDIR/file"`)
+		o.NoTempDir = none
+		o.Stdout = &out
+		_, err := sandbox.Run(context.Background(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String() == "made\n"; got == none {
+			t.Errorf("NoTempDir %v: %q", none, out.String())
+		}
+	}
+	noSessions(t)
+}

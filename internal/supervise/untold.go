@@ -173,8 +173,8 @@ func (u *Untold) Told() error {
 	}
 	err := u.in.endLog(u.note)
 	gone := u.note.Remove()
-	if u.Unread && !errors.Is(gone, fs.ErrNotExist) {
-		err = gone
+	if !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
 	}
 	u.note = nil
 	return err
