@@ -309,8 +309,8 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		if a.Path == "" && a.Name != "" {
 			out.Reason = "an abstract socket of a program outside; no rule can allow it"
 		}
-		if a.Path == "" && a.Name == "" && p.own {
-			out.Reason += ", except to servers of the session itself on localhost"
+		if a.Path == "" && a.Name == "" {
+			out.Reason += p.butOwn()
 		}
 		return
 	case answer.Bind:
@@ -328,6 +328,14 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 	}
 }
 
+// butOwn is the end of "there is no network", if the session has one for its own servers.
+func (p *Plan) butOwn() string {
+	if p.own {
+		return " but the session's own on localhost"
+	}
+	return ""
+}
+
 // explainFilter sets the reason why the filter refuses a call.
 func (p *Plan) explainFilter(out *Answer, a *Act) {
 	if out.Errno == "ESOCKTNOSUPPORT" { // with or without a network
@@ -339,7 +347,7 @@ func (p *Plan) explainFilter(out *Answer, a *Act) {
 		return
 	}
 	network := p.Policy.Connect(0)
-	out.Reason = network.Reason
+	out.Reason = network.Reason + p.butOwn()
 	out.Origin = network.Origin
 	if network.Origin.Source != "--no-net" {
 		out.Hint = learn.Hint{Flags: "--net", GivesUp: "every host can be reached"}
