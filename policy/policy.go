@@ -156,8 +156,8 @@ type Private struct {
 func (n *Named) Is() bool { return n.Value == wordPrivate }
 
 // Guard says which command lines are refused before anything runs. It is advice:
-// early, readable errors. docs/guard-audit-import.md names the built-in lists. Package sandbox
-// checks.
+// early, readable errors. docs/guard-audit-import.md names the built-in lists. The check is
+// made before a command starts.
 type Guard struct {
 	Off   bool    // flags only: what weaker policies switched on is off
 	Lists []Named // names of the lists that are on
@@ -166,7 +166,7 @@ type Guard struct {
 
 // Net has the network rules.
 type Net struct {
-	Allow      Named   // "false": no network except what ConnectTCP and BindTCP allow; or "true"
+	Allow      Named   // "false": no network but ConnectTCP, BindTCP and, on Linux, own servers; or "true"
 	ConnectTCP []Port  // when not nil, TCP connections to these ports only, and no other network
 	BindTCP    []Port  // when not nil, TCP listening on these ports only, and no other network
 	Unix       []Named // paths of Unix sockets outside the session that may be connected to
@@ -205,7 +205,7 @@ type Limit struct {
 	From  Origin
 }
 
-// Audit asks for a log of what ran, which package sandbox writes. There is a log if any
+// Audit asks for a log of what ran, which a run writes. There is a log if any
 // field is set. A field is set if its Value is not "".
 type Audit struct {
 	Dir      Named // as in Rule.Path; by default in zsbx's own directory

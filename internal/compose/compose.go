@@ -23,7 +23,7 @@ type Sources struct {
 
 	NoAutoPresets bool // detect no presets
 
-	// Sign opens what git needs to sign commits: see policy.Sign.
+	// Sign opens what git needs to sign commits: see resolve.Sign.
 	Sign bool
 
 	// SharedTmp allows the directories for everybody's temporary files, and

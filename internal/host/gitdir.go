@@ -39,7 +39,7 @@ func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error)
 // starts at the file's directory. A ".." in it stays, for the file system to follow.
 func (h *Host) GitPointer(file, prefix string) (string, error) { return h.pointer(file, file, prefix) }
 
-// pointer is gitPointer for a file that is a link to real, which git follows.
+// pointer is GitPointer for a file that is a link to real, which git follows.
 func (h *Host) pointer(file, real, prefix string) (string, error) {
 	data, err := h.ReadRegular(real)
 	if err != nil {

@@ -32,7 +32,7 @@ type Host struct {
 	// number of directories in one. nil is for not.
 	CountsDirs func(dir string) bool
 
-	walker *Walker // what one Resolve has seen so far; nil otherwise
+	walker *Walker // what one resolution has seen so far; nil otherwise
 }
 
 // Stat is what zsbx needs of the result of lstat(2).

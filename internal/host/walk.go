@@ -29,7 +29,7 @@ type Walked struct {
 
 // Walker resolves symbolic links through a Host, as path_resolution(7) describes. It looks
 // at each name once, so that ten thousand paths below one directory cost one look at that
-// directory. Each Resolve has its own.
+// directory. Each resolution of a policy has one.
 type Walker struct {
 	host *Host
 	seen map[string]seen // by path, with a canonical directory
@@ -117,7 +117,7 @@ type trip struct {
 	given  string // the path, absolute
 	rest   string // what is left of it
 	plain  bool   // what is behind is canonical as it was given
-	exact  bool   // as in walker
+	exact  bool   // as in Walker
 }
 
 // begin begins at the root, or at the last directory without links if the path is in it.

@@ -209,7 +209,7 @@ func repoObjects(h *host.Host, r repository) string {
 	return ""
 }
 
-// owner returns what a git directory belongs to, if not to the working tree: another working tree,
+// ownerOf returns what a git directory belongs to, if not to the working tree: another working tree,
 // the git directory itself if it is bare, or "".
 func ownerOf(h *host.Host, r repository) string {
 	if outer, _, found := strings.Cut(r.gitDir+"/", "/.git/"); found {

@@ -17,8 +17,8 @@ import (
 // nil if and only if there is an error.
 //
 // A rule that makes /proc or /sys/fs/cgroup writable is refused, because a command could
-// escape tracking there. A rule for a directory above them is not refused; package sandbox
-// leaves them out.
+// escape tracking there. A rule for a directory above them is not refused;
+// internal/enforce leaves them out.
 func Policy(p *policy.Policy, h host.Host) (*Resolved, error) {
 	if err := h.Check(); err != nil {
 		return nil, policy.Errors{{Code: policy.CodeValue, Msg: "host", Err: err}}

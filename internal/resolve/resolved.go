@@ -35,7 +35,7 @@ func (r *Resolved) Short(p string) string {
 	return strings.ReplaceAll(p, "$", "$$")
 }
 
-// Resolved is a policy for one machine: what the user is shown, and what package sandbox
+// Resolved is a policy for one machine: what the user is shown, and what internal/enforce
 // turns into kernel rules.
 type Resolved struct {
 	OS      string
@@ -137,7 +137,7 @@ type NetMode string
 const (
 	NetOpen  NetMode = "open"  // all of it
 	NetPorts NetMode = "ports" // the TCP ports that are listed
-	NetNone  NetMode = "none"  // none of it
+	NetNone  NetMode = "none"  // none of it, but for the session's own servers on Linux
 )
 
 // Host returns the machine for which it was resolved.

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// resolver is one run of Resolve.
+// resolver is one run of Policy.
 type resolver struct {
 	r    *Resolved
 	host *view

@@ -3,7 +3,7 @@
 // what the caller asks for, each stronger than the one before.
 //
 // A project's policy is a stranger's file. It counts when the user has trusted exactly this content
-// at exactly this place, by zsbx trust, or when it only takes away.
+// at exactly this place, by zsbx check --trust, or when it only takes away.
 package compose
 
 import (

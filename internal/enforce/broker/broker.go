@@ -20,8 +20,8 @@ type Policy struct {
 	Net   resolve.ResolvedNet
 	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for resolve.NetPorts
 
-	Peers   bool               // the broker answers connect(2) and listen(2)
-	Own     bool               // without network, the session has a network of its own
+	Peers   bool               // the broker answers connect(2) and listen(2) for all sockets
+	Own     bool               // without network, it answers for the sockets of the session's network
 	Signals seccomp.SignalMode // which signals the broker answers
 
 	// Capabilities are those that the command may have (capabilities(7)). The broker uses no

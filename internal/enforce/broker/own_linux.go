@@ -22,9 +22,9 @@ import (
 // The keeper makes the namespace with the first socket, and every socket in it, since it has the
 // capabilities for that. The broker passes the socket on to the caller.
 //
-// Landlock refuses the command bind(2) and connect(2) of TCP sockets all the same: the broker makes
-// these calls, and listen(2), on sockets of this namespace only. So a socket that a program outside
-// passed to the command (SCM_RIGHTS, unix(7)) gets no peer.
+// The broker makes bind(2), connect(2) and listen(2) on sockets of this namespace only. From ABI 4 on
+// Landlock refuses the command itself bind(2) and connect(2) of TCP sockets. So a socket that a
+// program outside passed to the command (SCM_RIGHTS, unix(7)) gets no peer.
 
 // OwnNet is the session's network, as the process sees it that asks the keeper for sockets.
 type OwnNet struct {
@@ -32,7 +32,7 @@ type OwnNet struct {
 	line   int           // to the keeper; -1 for none
 	far    *os.File      // the keeper's end
 	cookie atomic.Uint64 // of the namespace; 0 before the first socket
-	names  atomic.Bool   // something in it has bound the port of name servers
+	names  atomic.Bool   // something in it has tried to bind the port of name servers
 }
 
 var errSameNet = errors.New("a socket of the session's network is in this process's own")
@@ -176,8 +176,9 @@ func (o *OwnNet) has(fd int) bool {
 	return own != 0 && netns(fd) == own
 }
 
-// leaves reports whether a socket that could be fetched, or not, is left to the kernel: if the
-// broker answers for the session's internet sockets only, because Landlock checks all others.
+// leaves reports whether a call is left to the kernel. It is if Landlock checks all sockets but those
+// of the session's network, and the caller's socket is none of these: it is no internet socket, or it
+// could not be fetched. errno says how that went; EACCES is for a program that can't be read (0711).
 func (b *Broker) leaves(s socket, errno unix.Errno) bool {
 	return !b.policy.Peers && (errno == unix.EACCES || errno == 0 && !s.internet())
 }
@@ -216,7 +217,7 @@ func (b *Broker) bind(c *Call) answer {
 }
 
 // authorizeOwn returns 0 if a socket of the session's network may be connected to the address.
-// All addresses there are loopback. Others are refused as without a network, and so is a name
+// All addresses there are loopback. connect(2) to others is refused as without a network, and so is a name
 // server of the machine, instead of by a kernel that has no route or finds nobody. What is no
 // address is the kernel's to refuse.
 func (w *waiter) authorizeOwn() unix.Errno {
@@ -233,8 +234,8 @@ func (w *waiter) authorizeOwn() unix.Errno {
 }
 
 // refusedOwn returns the error for a connection that the session's network has refused, since
-// nothing of the session listens there. If a program outside listens at that address of the
-// machine, it is not there for the command, which is a refusal: EACCES.
+// nothing of the session listens there. If a program outside listens on that port of the machine's
+// localhost, it is not there for the command, which is a refusal: EACCES.
 func (w *waiter) refusedOwn() unix.Errno {
 	to, ok := internetAddress(w.addr)
 	if ok && listensOutside(to.Port()) {

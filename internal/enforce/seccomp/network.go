@@ -79,7 +79,7 @@ func openNetworkRules(unixSockets []clause) []rule {
 	}}
 }
 
-// noNetworkRules allow only AF_UNIX. They also keep inherited or received internet sockets from
+// noNetworkRules allow AF_UNIX only, without own. They also keep inherited or received internet sockets from
 // getting another peer or kind. With own, the broker makes TCP and UDP sockets, in a network that
 // has nothing but the session's own servers, and AF_NETLINK sockets that read its addresses and
 // routes, as programs do that list them.
