@@ -38,6 +38,10 @@ func notify(signals chan os.Signal) {
 // end this process: the command's file system may hang.
 const startTime = time.Second
 
+// lateTime is how long after the command's end a signal from the keyboard was meant for the command.
+// It goes to both, and on a busy machine this process may see the command end first.
+const lateTime = 100 * time.Millisecond
+
 // passing passes signals on to a command (Options.Job).
 type passing struct {
 	ready chan struct{} // closed when the signals are received
@@ -46,7 +50,7 @@ type passing struct {
 	mu      sync.Mutex // guards what follows
 	began   time.Time  // when the command's start began; until then signals end this process
 	started bool
-	ended   bool             // the command has ended: signals are for this process
+	ended   time.Time        // when the command ended: from then on signals are for this process
 	early   []syscall.Signal // came before the command was started
 }
 
@@ -101,14 +105,16 @@ func (c *Command) forward(p *passing, s syscall.Signal) {
 func (p *passing) takes(s syscall.Signal, keyboard bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	ended := !p.ended.IsZero()
 	switch {
-	case p.ended, !p.started && time.Since(p.began) > startTime:
+	case ended && keyboard && time.Since(p.ended) < lateTime:
+	case ended, !p.started && time.Since(p.began) > startTime:
 		signal.Reset(s)
 		_ = syscall.Kill(os.Getpid(), s)
 	case !p.started && !keyboard:
 		p.early = append(p.early, s)
 	}
-	return p.started && !p.ended
+	return p.started && !ended
 }
 
 // passEarly passes on the signals that came before the command was started.
@@ -144,7 +150,9 @@ func (c *Command) stopListening() {
 		signal.Stop(c.signals)
 	default: // quicker than signal.Stop
 		c.pass.mu.Lock()
-		c.pass.ended = true
+		if c.pass.ended.IsZero() {
+			c.pass.ended = time.Now()
+		}
 		c.pass.mu.Unlock()
 	}
 }
