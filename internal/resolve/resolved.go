@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/syntax"
@@ -123,11 +124,13 @@ type Skip struct {
 
 // ResolvedNet is the network as the command will see it.
 type ResolvedNet struct {
-	// Mode is NetOpen (no limit), NetPorts (only the listed TCP ports) or NetNone.
+	// Mode is NetOpen (no limit), NetPorts (only the listed TCP ports), NetHosts (only the listed
+	// hosts) or NetNone.
 	Mode       NetMode
 	From       policy.Origin // what decided the mode
 	ConnectTCP []policy.Port // only with NetPorts
 	BindTCP    []policy.Port // only with NetPorts
+	Hosts      Hosts         // only with NetHosts
 	Unix       []Path        // sockets outside the session that may be connected to
 }
 
@@ -137,8 +140,23 @@ type NetMode string
 const (
 	NetOpen  NetMode = "open"  // all of it
 	NetPorts NetMode = "ports" // the TCP ports that are listed
+	NetHosts NetMode = "hosts" // the hosts that are listed, and the session's own servers
 	NetNone  NetMode = "none"  // none of it, but for the session's own servers on Linux
 )
+
+// Hosts are the hosts that a command may connect to, by name or address.
+type Hosts struct {
+	Rules    *rule.Set
+	Allowed  []Host // as they were written, in order
+	Denied   []Host // they outrank Allowed
+	NXDomain bool   // a name that is not allowed does not exist, instead of being refused at connect(2)
+}
+
+// Host is one rule of Hosts.
+type Host struct {
+	rule.Rule
+	Origin policy.Origin
+}
 
 // Host returns the machine for which it was resolved.
 func (r *Resolved) Host() *host.Host { return &r.host.Host }
