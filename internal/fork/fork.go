@@ -108,8 +108,11 @@ type Command struct {
 	Restore *Restore
 
 	// Sockets, if set, is an end of a pair of Unix sockets that keep messages apart. By the other
-	// end the caller asks the keeper for internet sockets: see SocketRequest. Linux only.
-	Sockets *os.File
+	// end the caller asks the keeper for internet sockets: see SocketRequest. With AllLocal every
+	// address is local in their network, which also has one that is not a loopback address. Linux
+	// only.
+	Sockets  *os.File
+	AllLocal bool
 
 	// Sandbox is the Seatbelt profile to run under, on macOS. Linux uses Steps.
 	Sandbox *Sandbox

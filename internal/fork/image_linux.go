@@ -149,7 +149,7 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
 	}
 	if c.Sockets != nil {
-		j.mem.sockets.prepare(int(c.Sockets.Fd()))
+		j.mem.sockets.prepare(int(c.Sockets.Fd()), c.AllLocal)
 	}
 	if r := c.Restore; r != nil {
 		j.mem.terminal = int32(r.Terminal.Fd())

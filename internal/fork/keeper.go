@@ -68,9 +68,10 @@ type KeeperState struct {
 	_          uint32
 }
 
-// SocketRequest asks a keeper for a socket, with the arguments of socket(2). The keeper answers
-// with an error number of four bytes, and with the socket if that is 0 (SCM_RIGHTS, unix(7)).
-type SocketRequest struct{ Family, Kind, Protocol int32 }
+// SocketRequest asks a keeper for a socket, with the arguments of socket(2). An internet socket
+// with a Port is bound to that port of all addresses of its family. The keeper answers with an
+// error number of four bytes, and with the socket if that is 0 (SCM_RIGHTS, unix(7)).
+type SocketRequest struct{ Family, Kind, Protocol, Port int32 }
 
 // KeeperMagic marks a KeeperState.
 const KeeperMagic = 0x7a736278

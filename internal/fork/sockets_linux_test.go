@@ -36,65 +36,31 @@ func askForSocket(t *testing.T, line int, r SocketRequest) (int, unix.Errno) {
 	return fds[0], 0
 }
 
-// TestKeeperSockets: a keeper hands over sockets of a network in which nothing else is. The
-// command's network stays the caller's, and the keeper works after a request that makes no sense.
-func TestKeeperSockets(t *testing.T) {
+// startForSockets starts a command whose keeper makes sockets.
+func startForSockets(t *testing.T, allLocal bool) (p *Process, line int) {
+	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(pair[0])
+	t.Cleanup(func() { unix.Close(pair[0]) })
 	far := os.NewFile(uintptr(pair[1]), "far")
-	c := &Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Keeper: &Keeper{}, Sockets: far}
+	c := &Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Keeper: &Keeper{}, Sockets: far, AllLocal: allLocal}
 	if os.Getuid() != 0 {
 		c.Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 	}
-	p, err := Start(c)
+	p, err = Start(c)
 	far.Close()
 	if err != nil {
 		testkit.Lacks(t, testkit.UserNS, err.Error())
 	}
-	defer p.Close()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	to := &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
-	stream := SocketRequest{Family: unix.AF_INET, Kind: unix.SOCK_STREAM}
-	fd, errno := askForSocket(t, pair[0], stream)
-	if errno != 0 {
-		testkit.Lacks(t, testkit.UserNS, errno.Error())
-	}
-	if err := unix.Connect(fd, to); err != unix.ECONNREFUSED {
-		t.Errorf("a server outside: %v", err)
-	}
-	server, errno := askForSocket(t, pair[0], stream)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	client, errno := askForSocket(t, pair[0], stream)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	if err := unix.Bind(server, to); err != nil { // the port is another network's
-		t.Error(err)
-	}
-	if err := unix.Listen(server, 1); err != nil {
-		t.Error(err)
-	}
-	if err := unix.Connect(client, to); err != nil {
-		t.Errorf("an own server: %v", err)
-	}
-	if _, errno := askForSocket(t, pair[0], SocketRequest{Family: -1}); errno != unix.EAFNOSUPPORT {
-		t.Errorf("no such family: %v", errno)
-	}
-	if err := unix.Sendto(pair[0], []byte("x"), unix.MSG_NOSIGNAL, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Read(pair[0], make([]byte, 1)); err != nil && err != unix.ECONNRESET {
-		t.Error(err)
-	}
+	t.Cleanup(func() { p.Close() })
+	return p, pair[0]
+}
+
+// endKept ends a command that a keeper has.
+func endKept(t *testing.T, p *Process) {
+	t.Helper()
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,4 +73,85 @@ func TestKeeperSockets(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestKeeperAllLocal: a socket on a port gets what is sent to that port of any address, and an
+// ordinary address is there.
+func TestKeeperAllLocal(t *testing.T) {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		p, line := startForSockets(t, true)
+		server, errno := askForSocket(t, line, SocketRequest{Family: int32(family), Kind: unix.SOCK_DGRAM, Port: 53})
+		if errno != 0 {
+			testkit.Lacks(t, testkit.UserNS, errno.Error())
+		}
+		client, errno := askForSocket(t, line, SocketRequest{Family: int32(family), Kind: unix.SOCK_DGRAM})
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		var to, host unix.Sockaddr = &unix.SockaddrInet4{Port: 53, Addr: [4]byte{8, 8, 8, 8}},
+			&unix.SockaddrInet4{Addr: [4]byte{192, 0, 2, 1}}
+		if family == unix.AF_INET6 {
+			to = &unix.SockaddrInet6{Port: 53, Addr: [16]byte{0x20, 1, 15: 8}}
+			host = &unix.SockaddrInet6{Addr: [16]byte{0x20, 1, 0x0d, 0xb8, 15: 1}}
+		}
+		if err := unix.Bind(client, host); err != nil {
+			t.Errorf("family %d: an ordinary address: %v", family, err)
+		}
+		if err := unix.Sendto(client, []byte("question"), 0, to); err != nil {
+			t.Errorf("family %d: %v", family, err)
+		}
+		buf := make([]byte, 16)
+		n, _, err := unix.Recvfrom(server, buf, unix.MSG_DONTWAIT)
+		if err != nil || string(buf[:n]) != "question" {
+			t.Errorf("family %d: got %q, %v", family, buf[:max(n, 0)], err)
+		}
+		endKept(t, p)
+	}
+}
+
+// TestKeeperSockets: a keeper hands over sockets of a network in which nothing else is. The
+// command's network stays the caller's, and the keeper works after a request that makes no sense.
+func TestKeeperSockets(t *testing.T) {
+	p, line := startForSockets(t, false)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	to := &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	stream := SocketRequest{Family: unix.AF_INET, Kind: unix.SOCK_STREAM}
+	fd, errno := askForSocket(t, line, stream)
+	if errno != 0 {
+		testkit.Lacks(t, testkit.UserNS, errno.Error())
+	}
+	if err := unix.Connect(fd, to); err != unix.ECONNREFUSED {
+		t.Errorf("a server outside: %v", err)
+	}
+	server, errno := askForSocket(t, line, stream)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	client, errno := askForSocket(t, line, stream)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	if err := unix.Bind(server, to); err != nil { // the port is another network's
+		t.Error(err)
+	}
+	if err := unix.Listen(server, 1); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Connect(client, to); err != nil {
+		t.Errorf("an own server: %v", err)
+	}
+	if _, errno := askForSocket(t, line, SocketRequest{Family: -1}); errno != unix.EAFNOSUPPORT {
+		t.Errorf("no such family: %v", errno)
+	}
+	if err := unix.Sendto(line, []byte("x"), unix.MSG_NOSIGNAL, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Read(line, make([]byte, 1)); err != nil && err != unix.ECONNRESET {
+		t.Error(err)
+	}
+	endKept(t, p)
 }
