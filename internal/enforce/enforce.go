@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/broker"
 	"github.com/zsbx/zsbx/internal/enforce/deny"
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
@@ -120,7 +121,9 @@ type Plan struct {
 
 	signals      seccomp.SignalMode // what the broker answers
 	tmp          string             // what /tmp and /var/tmp are for the command; "" if there is nothing to say
-	own          bool               // without network, the session has a network of its own
+	own          bool               // the session has a network of its own
+	hosts        *hosts.Config      // which hosts outside may be reached from it
+	noHosts      string             // why none can be, although the policy lists some
 	profileRules int                // how many rules the Seatbelt profile has
 
 	names []netip.Addr  // the machine's name servers, if the command has to look up addresses

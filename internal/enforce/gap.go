@@ -70,6 +70,7 @@ const (
 	GapNetwork         = "network"          // the network can't be closed
 	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
 	GapTCPAutobind     = "tcp-autobind"     // listening on a port that the kernel chooses can't be refused
+	GapHosts           = "hosts"            // hosts can't be reached by name, so that none can be
 	GapUnixSockets     = "unix-sockets"     // sockets of daemons outside can be connected to by path
 	GapAbstractSockets = "abstract-sockets" // sockets of daemons outside can be connected to by abstract name
 	GapSignals         = "signals"          // processes outside can be signalled
@@ -90,7 +91,7 @@ const AllHardening = "hardening"
 // GapNames returns the sorted names of all gaps.
 func GapNames() []string {
 	return []string{
-		GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits,
+		GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapHosts, GapIPC, GapKernel, GapLimits,
 		GapMetadata, GapNetwork, GapOrphans, GapZsbxFiles, GapPids, GapPriorities, GapProtect, GapSignals,
 		GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets,
 	}

@@ -33,7 +33,8 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		p.Mounts = rep.mounts.Plan
 		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
-		p.own = p.Policy.Net.Mode == resolve.NetNone && p.noOwnNet() == ""
+		p.own = p.Policy.Net.OwnOnly() && p.noOwnNet() == ""
+		p.planHosts(h)
 		if p.own { // datagrams have their addresses in memory, where the broker can't look
 			p.Landlock.HandledNet &^= landlock.NetBindUDP | landlock.NetConnectSendUDP
 		}
@@ -48,6 +49,7 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 			Net:          p.Policy.Net,
 			Peers:        peers,
 			Own:          p.own,
+			Hosts:        p.hosts,
 			Signals:      p.signals,
 			Names:        p.names,
 			Capabilities: p.keeps(),
@@ -287,8 +289,11 @@ func (p *Plan) Layers() []Layer {
 	} else if p.Broker.ChecksSockets() && len(p.names) > 0 {
 		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
 	}
-	if p.Policy.Net.Mode == resolve.NetNone && p.Policy.OS == "linux" {
+	if p.Policy.Net.OwnOnly() && p.Policy.OS == "linux" {
 		add("localhost", p.ownText())
+	}
+	if p.Policy.Net.Mode == resolve.NetHosts {
+		add("hosts", p.hostsText())
 	}
 	if p.keepsSignals() {
 		all = append(all, p.signalLayer())

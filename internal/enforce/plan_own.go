@@ -3,7 +3,10 @@ package enforce
 import (
 	"cmp"
 
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // capNetAdmin is CAP_NET_ADMIN, which sets a network device up (capabilities(7)).
@@ -44,6 +47,31 @@ func (p *Plan) ownText() string {
 		return "servers of the session only, by TCP and UDP, in a network namespace made for its first internet socket"
 	}
 	return "closed, for servers of the session too: " + p.noOwnNet()
+}
+
+// planHosts prepares the way to hosts outside, which begins in the session's network.
+func (p *Plan) planHosts(h *host.Host) {
+	if p.Policy.Net.Mode != resolve.NetHosts {
+		return
+	}
+	if !p.own {
+		p.noHosts = p.noOwnNet()
+		return
+	}
+	c, err := hosts.Read(&p.Policy.Net.Hosts, h)
+	if err != nil {
+		p.noHosts = err.Error()
+		return
+	}
+	p.hosts = c
+}
+
+// hostsText says in a plan how hosts outside are reached, for people.
+func (p *Plan) hostsText() string {
+	if p.hosts != nil {
+		return "reached by name, through zsbx, which answers for every name server"
+	}
+	return "not reached: " + cmp.Or(p.noHosts, noLandlock)
 }
 
 // tagNet marks the steps that try a network namespace.

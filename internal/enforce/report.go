@@ -219,6 +219,16 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
+	if net.Mode == resolve.NetHosts && p.hosts == nil {
+		r.add(Gap{
+			Name:    GapHosts,
+			Kind:    Core,
+			Promise: "the hosts that are listed, and no others, can be reached",
+			Why:     p.noHosts + "; without the promise none can be",
+			Hint:    "--no-net",
+			Origin:  net.From,
+		})
+	}
 	if net.Mode != resolve.NetPorts || p.Broker.ChecksSockets() {
 		return
 	}

@@ -134,6 +134,10 @@ type ResolvedNet struct {
 	Unix       []Path        // sockets outside the session that may be connected to
 }
 
+// OwnOnly reports whether the sockets of a command reach its session's own servers only. What it
+// reaches outside with NetHosts, it reaches through zsbx.
+func (n *ResolvedNet) OwnOnly() bool { return n.Mode == NetNone || n.Mode == NetHosts }
+
 // NetMode says how much of the network is open.
 type NetMode string
 

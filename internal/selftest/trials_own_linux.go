@@ -38,7 +38,7 @@ func (s *linuxScene) tryOwnNet() error {
 	if !s.caps.Privileged {
 		c.Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 	}
-	net.Attach(c)
+	net.Attach(c, false)
 	proc, err := fork.Start(c)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -21,7 +22,8 @@ type Policy struct {
 	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for resolve.NetPorts
 
 	Peers   bool               // the broker answers connect(2) and listen(2) for all sockets
-	Own     bool               // without network, it answers for the sockets of the session's network
+	Own     bool               // it answers for the sockets of the session's network
+	Hosts   *hosts.Config      // with Own: which hosts outside may be reached; nil for none
 	Signals seccomp.SignalMode // which signals the broker answers
 
 	// Capabilities are those that the command may have (capabilities(7)). The broker uses no

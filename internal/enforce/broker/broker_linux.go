@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/egress"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/host"
@@ -38,10 +39,14 @@ type Broker struct {
 	// leaves the call to the broker and returns a function that the broker calls if it refuses.
 	Record func(c *Call) (refused func(unix.Errno))
 
+	// Events, if set, is told what becomes of connections to hosts outside. It must not wait.
+	Events egress.Sink
+
 	identity identity // of this process's threads
 	session  session  // the processes that may be signalled
 	sockets  sessionSockets
 	own      OwnNet
+	door     door
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
@@ -101,6 +106,9 @@ func New(allowed *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []
 	if err == nil && allowed.Own {
 		err = b.own.Open()
 	}
+	if allowed.Hosts != nil {
+		b.openDoor()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +146,7 @@ func (b *Broker) pin() error {
 // the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
 func (b *Broker) Attach(c *fork.Command, atOnce bool) {
 	if b.policy.Own {
-		b.own.Attach(c)
+		b.own.Attach(c, b.policy.Hosts != nil)
 	}
 	forked := func() {
 		b.hand.forked()
@@ -188,6 +196,7 @@ func (b *Broker) Close() error {
 	b.received.Do(b.hand.close)
 	b.begun.Do(func() {
 		b.queue.close()
+		b.door.close()
 		b.own.Close()
 	})
 	return nil
@@ -244,6 +253,7 @@ func (b *Broker) serve() {
 	go func() {
 		b.workers.Wait()
 		b.sockets.close()
+		b.door.close()
 		b.own.Close()
 		b.queue.close()
 		unix.Close(b.stop[0])

@@ -29,6 +29,9 @@ type answer struct {
 	val      int64      // the call's return value on success
 	proceed  bool       // the kernel continues the call as if it had not been stopped
 	deferred bool       // no answer yet: the call waits
+
+	// later, if set, finds the answer in another goroutine, for a copy of the call.
+	later func(*Call) answer
 }
 
 func refused(errno unix.Errno) answer { return answer{errno: errno} }
@@ -52,12 +55,38 @@ func (c *Call) answer() {
 	if b.busy.Add(1) <= maxBusy && !b.crowded() {
 		a = b.decide(c)
 	}
+	if a.later != nil {
+		b.busy.Add(-1) // it has its own limit
+		c.answerLater(a.later, tell)
+		return
+	}
+	c.finish(a, tell)
+	b.busy.Add(-1)
+}
+
+// finish sends an answer.
+func (c *Call) finish(a answer, tell func(unix.Errno)) {
 	if tell != nil && a.errno != 0 {
 		tell(a.errno)
 	}
 	c.respond(a)
 	c.close()
-	b.busy.Add(-1)
+}
+
+// answerLater lets another goroutine find the answer, with a copy of the call and its descriptors. With
+// Record this one does, since what Record notes belongs to its call.
+func (c *Call) answerLater(find func(*Call) answer, tell func(unix.Errno)) {
+	if tell != nil {
+		if !c.waits {
+			c.relieve()
+		}
+		c.finish(find(c), tell)
+		return
+	}
+	own := *c
+	own.relief = nil
+	c.descriptors = nil
+	c.broker.workers.Go(func() { own.finish(find(&own), nil) })
 }
 
 // close closes the call's descriptors. If the command has set SO_LINGER and has closed its own

@@ -59,6 +59,9 @@ func (b *Broker) connect(c *Call) answer {
 		}
 		w.path = &r
 	}
+	if a, is := w.outside(); is {
+		return a
+	}
 	a := w.attempt()
 	if a.deferred {
 		c.relieve()
@@ -67,19 +70,19 @@ func (b *Broker) connect(c *Call) answer {
 	return a
 }
 
+// maxPause is after how long a signal is noticed that interrupts a call.
+const maxPause = 20 * time.Millisecond
+
 // wait retries a call until it has an answer. For Unix sockets the pause doubles from minPause
 // to maxPause. Internet sockets are polled. A pending signal is noticed after maxPause at the
 // latest. Few calls at a time are tried again, since the command can make them block: see try.
 func (w *waiter) wait() answer {
-	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
+	const minPause = time.Millisecond
 	late := unix.EINPROGRESS
 	if w.sock.domain == unix.AF_UNIX {
 		late = unix.EAGAIN
 	}
-	var deadline <-chan time.Time
-	if tv, err := unix.GetsockoptTimeval(w.sock.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err == nil && tv.Nano() > 0 {
-		deadline = time.After(time.Duration(tv.Nano()))
-	}
+	deadline := sendTimeout(w.sock.fd)
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		if w.sock.domain == unix.AF_UNIX {
 			time.Sleep(pause)
@@ -108,21 +111,31 @@ func (w *waiter) wait() answer {
 	}
 }
 
+// sendTimeout returns what is ready once a socket's time to connect is over (SO_SNDTIMEO, socket(7)). It
+// is nil if there is no limit.
+func sendTimeout(fd int) <-chan time.Time {
+	tv, err := unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil || tv.Nano() <= 0 {
+		return nil
+	}
+	return time.After(time.Duration(tv.Nano()))
+}
+
 // attempt checks and connects with the caller's identity. A path is checked only once, since
 // the connection goes to the inode. An abstract name may have a new owner each time.
 func (w *waiter) attempt() answer {
-	return w.broker.as(w.Call, func() answer {
+	a := w.broker.as(w.Call, func() answer {
 		if w.file < 0 {
 			if errno := w.authorize(); errno != 0 {
 				return refused(errno)
 			}
 		}
-		a := w.try()
-		if a.errno == unix.ECONNREFUSED && w.broker.own.has(w.sock.fd) {
-			a.errno = w.refusedOwn()
-		}
-		return a
+		return w.try()
 	})
+	if a.errno == unix.ECONNREFUSED && w.broker.own.has(w.sock.fd) {
+		return w.refusedOwn()
+	}
+	return a
 }
 
 // authorize returns 0 if the socket may be connected to the address. It goes by the socket's

@@ -50,8 +50,9 @@ func (o *OwnNet) Open() error {
 	return nil
 }
 
-// Attach gives the keeper its end of the line.
-func (o *OwnNet) Attach(c *fork.Command) {
+// Attach gives the keeper its end of the line. With allLocal every address of the network is local.
+func (o *OwnNet) Attach(c *fork.Command, allLocal bool) {
+	c.AllLocal = allLocal
 	c.Sockets = o.far
 	c.Cleanup = append(c.Cleanup, func() { o.far.Close() })
 }
@@ -68,6 +69,11 @@ func (o *OwnNet) Close() {
 
 // ownSocket gives the caller a socket of the session's network.
 func (b *Broker) ownSocket(c *Call) answer {
+	if b.door.net != nil && int(c.args[1])&sockTypeMask == unix.SOCK_DGRAM {
+		if errno := b.serveNames(); errno != 0 {
+			return refused(errno)
+		}
+	}
 	fd, errno := b.own.Socket(fork.SocketRequest{
 		Family:   int32(c.args[0]),
 		Kind:     int32(c.args[1]),
@@ -223,7 +229,7 @@ func (b *Broker) bind(c *Call) answer {
 func (w *waiter) authorizeOwn() unix.Errno {
 	to, ok := internetAddress(w.addr)
 	switch {
-	case !ok:
+	case !ok || w.broker.door.net != nil: // see outside
 		return 0
 	case !to.Addr().IsLoopback() && !to.Addr().IsUnspecified():
 		return unix.EACCES
@@ -233,15 +239,21 @@ func (w *waiter) authorizeOwn() unix.Errno {
 	return 0
 }
 
-// refusedOwn returns the error for a connection that the session's network has refused, since
-// nothing of the session listens there. If a program outside listens on that port of the machine's
-// localhost, it is not there for the command, which is a refusal: EACCES.
-func (w *waiter) refusedOwn() unix.Errno {
+// refusedOwn answers a connection that the session's network has refused, since nothing of the
+// session listens there. A server outside may be allowed. If a program outside listens on that port
+// of the machine's localhost and is not allowed, that is a refusal: EACCES.
+func (w *waiter) refusedOwn() answer {
 	to, ok := internetAddress(w.addr)
-	if ok && listensOutside(to.Port()) {
-		return unix.EACCES
+	if ok && w.broker.door.net != nil && !w.broker.door.isInner(to) {
+		ask, v := w.broker.door.net.Ask(to)
+		if v.Allowed() || listensOutside(to.Port()) {
+			return w.reach(to, ask, v)
+		}
 	}
-	return unix.ECONNREFUSED
+	if ok && listensOutside(to.Port()) {
+		return refused(unix.EACCES)
+	}
+	return refused(unix.ECONNREFUSED)
 }
 
 // failed reports whether a socket has an error.

@@ -184,6 +184,7 @@ func (q *Request) Reasons(outside bool) []string {
 		{q.Policy.Private.Home.Is() && q.NoHome == "", "a private home directory"},
 		{q.Policy.Private.Pids.Is() && q.NoPids == "", "other processes"},
 		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
+		{q.UserNS && q.Policy.Net.Mode == resolve.NetHosts, "the session's network"},
 	} {
 		if r.holds {
 			why = append(why, r.what)

@@ -35,7 +35,7 @@ func (q *Options) networkRules() []rule {
 		unixSockets = append(noDatagrams(), unixSockets...)
 	}
 	switch q.Net.Mode {
-	case resolve.NetNone:
+	case resolve.NetNone, resolve.NetHosts:
 		if q.Own {
 			const why = "internet sockets may be bound only in the session's network"
 			rules = append(rules, refuse(actNotify, why, "bind"))

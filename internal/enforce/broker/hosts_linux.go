@@ -1,0 +1,379 @@
+package broker
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/egress"
+	"github.com/zsbx/zsbx/internal/egress/relay"
+	"github.com/zsbx/zsbx/internal/egress/rule"
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/procfs"
+)
+
+// With a network by name all internet sockets of the session are in its own network, too, where every
+// address is local. What is sent by UDP to port 53 comes to the resolver, and nothing else goes
+// anywhere. For a TCP connection to a host outside, the broker connects the socket to a listener
+// of the relay's in the same network, and accepts it there at once. So nothing that a session does
+// with its sockets reaches anything outside but by the relay, and the relay knows for each connection
+// what it was made for.
+
+// door is the way out of the session's network.
+type door struct {
+	net *hosts.Net // nil: there is none
+
+	mu     sync.Mutex
+	inner  map[int]listener // of the relay, by the family of its address
+	stop   []func()         // of the resolver's sockets
+	served bool             // the resolver has its sockets
+	closed bool
+}
+
+// listener is one of the relay's.
+type listener struct {
+	fd   int
+	addr netip.AddrPort
+}
+
+// openDoor prepares the way out. The session's network does not exist yet.
+func (b *Broker) openDoor() {
+	var limit unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // harmless: 0 is the relay's own limit
+	const most = 4096
+	b.door.net = hosts.New(b.policy.Hosts, int(min(limit.Cur/4, most)), func(e egress.Event) {
+		if b.Events != nil {
+			b.Events(e)
+		}
+	})
+	b.door.inner = map[int]listener{}
+}
+
+// close closes the resolver's sockets and the relay's listeners.
+func (d *door) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for _, stop := range d.stop {
+		stop()
+	}
+	for _, l := range d.inner {
+		unix.Close(l.fd)
+	}
+	d.inner = nil
+}
+
+// serveNames makes the resolver's sockets, with the session's first UDP socket. Without one for IPv4 the
+// session has no UDP.
+func (b *Broker) serveNames() unix.Errno {
+	d := &b.door
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.served || d.closed {
+		return 0
+	}
+	for _, family := range []int32{unix.AF_INET, unix.AF_INET6} {
+		fd, errno := b.own.Socket(fork.SocketRequest{Family: family, Kind: unix.SOCK_DGRAM, Port: domain})
+		if errno == 0 {
+			stop, err := d.net.ServeNames(fd, int(family))
+			errno = asErrno(err)
+			if err == nil {
+				d.stop = append(d.stop, stop)
+			}
+		}
+		if errno != 0 && family == unix.AF_INET {
+			return errno
+		}
+	}
+	d.served = true
+	return 0
+}
+
+// listens returns the relay's listener for a family of addresses. d.mu is locked.
+func (b *Broker) listens(family int) (listener, unix.Errno) {
+	d := &b.door
+	if d.closed {
+		return listener{}, unix.EACCES
+	}
+	if l, ok := d.inner[family]; ok {
+		return l, 0
+	}
+	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK
+	fd, errno := b.own.Socket(fork.SocketRequest{Family: int32(family), Kind: kind})
+	if errno != 0 {
+		return listener{}, errno
+	}
+	var local unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if family == unix.AF_INET6 {
+		local = &unix.SockaddrInet6{Addr: [16]byte{15: 1}}
+	}
+	err := unix.Bind(fd, local)
+	if err == nil {
+		err = unix.Listen(fd, unix.SOMAXCONN)
+	}
+	addr, ok := internetAddress(socketName(fd))
+	if err == nil && !ok {
+		err = unix.EADDRNOTAVAIL
+	}
+	if err != nil {
+		unix.Close(fd)
+		return listener{}, asErrno(err)
+	}
+	l := listener{fd, addr}
+	d.inner[family] = l
+	return l, 0
+}
+
+// isInner reports whether an address of the session's network is the relay's own.
+func (d *door) isInner(to netip.AddrPort) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.inner {
+		if l.addr.Port() == to.Port() {
+			return true
+		}
+	}
+	return false
+}
+
+// outside answers a connection of a TCP socket of the session's network to an address that is not the
+// session's own.
+func (w *waiter) outside() (a answer, is bool) {
+	b := w.broker
+	to, ok := internetAddress(w.addr)
+	if b.door.net == nil || !ok || !w.sock.internet() || !b.own.has(w.sock.fd) {
+		return a, false
+	}
+	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_STREAM {
+		return a, false
+	}
+	if to.Port() == domain && !b.own.names.Load() {
+		return w.join(to, func(c net.Conn) { b.door.net.Resolver.Serve(context.Background(), c) }), true
+	}
+	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
+		if b.door.isInner(to) {
+			return refused(unix.ECONNREFUSED), true
+		}
+		return a, false
+	}
+	ask, v := b.door.net.Ask(to)
+	return w.reach(to, ask, v), true
+}
+
+// reach connects to a host outside, if that is allowed. A socket that does not block is connected
+// to the relay at once. For others the relay dials first, so that a failure is the call's.
+func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
+	b := w.broker
+	target := relay.Target{Ask: ask}
+	if !v.Allowed() {
+		b.door.net.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: w.from.name()})
+		return refused(unix.EACCES)
+	}
+	flags, err := unix.FcntlInt(uintptr(w.sock.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return refused(asErrno(err))
+	}
+	if flags&unix.O_NONBLOCK == 0 && unconnected(w.sock.fd) {
+		return answer{later: func(c *Call) answer { return w.of(c).dial(to, target) }}
+	}
+	from := w.from
+	return w.join(to, func(c net.Conn) {
+		target.Who = from.name()
+		b.door.net.Relay.Serve(c, target, nil)
+	})
+}
+
+// of returns the waiter for a copy of its call.
+func (w *waiter) of(c *Call) *waiter {
+	out := *w
+	out.Call = c
+	return &out
+}
+
+// unconnected reports whether a TCP socket has no connection, and none is being made.
+func unconnected(fd int) bool {
+	const closed = 7 // TCP_CLOSE in linux/tcp_states.h
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	return err == nil && info.State == closed
+}
+
+// dialed is what Relay.Dial has returned.
+type dialed struct {
+	up  *relay.Up
+	err error
+}
+
+// dial waits for a connection outside. It ends as a connection by the kernel would: by a signal, or
+// by SO_SNDTIMEO.
+func (w *waiter) dial(to netip.AddrPort, target relay.Target) answer {
+	b := w.broker
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	target.Who = w.from.name()
+	done := make(chan dialed, 1)
+	go func() {
+		up, err := b.door.net.Relay.Dial(ctx, target)
+		done <- dialed{up, err}
+	}()
+	late := sendTimeout(w.sock.fd)
+	look := time.NewTicker(maxPause)
+	defer look.Stop()
+	errno := unix.Errno(0)
+	for errno == 0 {
+		select {
+		case d := <-done:
+			if d.err != nil {
+				return refused(hosts.Errno(d.err))
+			}
+			return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, d.up) }, d.up)
+		case <-b.over:
+			errno = unix.EINTR
+		case <-late:
+			errno = unix.EINPROGRESS
+		case <-look.C:
+			if w.from.signalled() {
+				errno = restart
+			}
+		}
+	}
+	go func() {
+		if d := <-done; d.up != nil {
+			d.up.Close()
+		}
+	}()
+	return refused(errno)
+}
+
+// join connects the caller's socket to the relay, accepts the connection there, and passes it to
+// serve. If that fails it closes what serve would have used.
+func (w *waiter) join(to netip.AddrPort, serve func(net.Conn), unused ...*relay.Up) answer {
+	conn, a := w.accepted(to)
+	if conn == nil {
+		for _, up := range unused {
+			up.Close()
+		}
+		return a
+	}
+	go serve(conn)
+	return a
+}
+
+// accepted connects the caller's socket to the relay. Without a connection the answer says why.
+//
+// Only the broker connects to these listeners, one call at a time. So the connection that waits there
+// is the caller's. Another one would be of a socket that the command has connected in a way that is
+// not known here: it gets nothing.
+func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
+	b := w.broker
+	family := unix.AF_INET
+	if w.sock.domain == unix.AF_INET6 && !to.Addr().Is4() {
+		family = unix.AF_INET6
+	}
+	b.door.mu.Lock()
+	defer b.door.mu.Unlock()
+	l, errno := b.listens(family)
+	if errno != 0 {
+		return nil, refused(errno)
+	}
+	inner := *w
+	inner.addr = socketAddress(w.sock.domain, l.addr)
+	fresh := unconnected(w.sock.fd)
+	a := b.as(w.Call, func() answer { return inner.try() })
+	if !fresh || a.errno != 0 && a.errno != unix.EINPROGRESS {
+		return nil, a // what the kernel says of an earlier connection
+	}
+	conn, err := l.accept(w.sock.fd)
+	if err != nil {
+		return nil, refused(asErrno(err))
+	}
+	return conn, a
+}
+
+// accept accepts the connection of a socket.
+func (l *listener) accept(of int) (net.Conn, error) {
+	from, _ := internetAddress(socketName(of))
+	for {
+		fd, peer, err := acceptSoon(l.fd)
+		if err != nil {
+			return nil, err
+		}
+		if peer == from {
+			return connection(fd)
+		}
+		unix.Close(fd)
+	}
+}
+
+// acceptSoon accepts a connection that is there, or about to be.
+func acceptSoon(fd int) (conn int, peer netip.AddrPort, _ error) {
+	const soon = 1000 // milliseconds; on a busy machine the kernel may need a moment
+	conn, from, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	if err == unix.EAGAIN {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, soon) // harmless: accept4 says it
+		conn, from, err = unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	}
+	if err != nil {
+		return -1, peer, err
+	}
+	switch a := from.(type) {
+	case *unix.SockaddrInet4:
+		peer = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		peer = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return conn, peer, nil
+}
+
+// connection makes a net.Conn of a descriptor, which it takes.
+func connection(fd int) (net.Conn, error) {
+	file := os.NewFile(uintptr(fd), "connection")
+	defer file.Close()
+	return net.FileConn(file)
+}
+
+// socketAddress returns an address for connect(2) on a socket of a family.
+func socketAddress(family int, to netip.AddrPort) []byte {
+	var b [unix.SizeofSockaddrInet6]byte
+	binary.NativeEndian.PutUint16(b[:], uint16(family))
+	b[2] = byte(to.Port() >> 8)
+	b[3] = byte(to.Port())
+	if family == unix.AF_INET {
+		a := to.Addr().As4()
+		copy(b[4:], a[:])
+		return b[:unix.SizeofSockaddrInet4]
+	}
+	a := to.Addr().As16()
+	copy(b[8:], a[:])
+	return b[:]
+}
+
+// name names the program of a thread, for messages: what it calls itself, which may be anything.
+func (c caller) name() string {
+	pid := ProcessOf(c.tid)
+	if pid == 0 {
+		return "pid " + strconv.Itoa(c.tid)
+	}
+	comm, err := os.ReadFile(procfs.Path(pid, "comm"))
+	if err != nil || len(comm) < 2 {
+		return "pid " + strconv.Itoa(pid)
+	}
+	return string(comm[:len(comm)-1]) + ", pid " + strconv.Itoa(pid)
+}
+
+// Drain waits until the relay has passed on what the session has sent. It returns how many connections were
+// cut off.
+func (b *Broker) Drain(ctx context.Context) int {
+	if b.door.net == nil {
+		return 0
+	}
+	return b.door.net.Relay.Drain(ctx)
+}

@@ -1,0 +1,89 @@
+package hosts
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxAsking is how many questions by UDP are answered at a time. More are dropped, as a name
+// server does that is busy.
+const maxAsking = 256
+
+// ServeNames answers the messages that come to a UDP socket for port 53 of any address, as the
+// name server that was asked, until the function that it returns is called. It takes the
+// descriptor.
+func (n *Net) ServeNames(fd, family int) (stop func(), _ error) {
+	level, option := unix.IPPROTO_IP, unix.IP_PKTINFO
+	if family == unix.AF_INET6 {
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
+	}
+	err := unix.SetsockoptInt(fd, level, option, 1)
+	if err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	file := os.NewFile(uintptr(fd), "names")
+	defer file.Close()
+	conn, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	go n.answerAll(conn.(*net.UDPConn))
+	return func() { conn.Close() }, nil
+}
+
+// answerAll answers messages until the socket is closed.
+func (n *Net) answerAll(c *net.UDPConn) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	asking := make(chan struct{}, maxAsking)
+	message := make([]byte, 4<<10)
+	control := make([]byte, 128)
+	for {
+		size, controls, _, from, err := c.ReadMsgUDPAddrPort(message, control)
+		if err != nil {
+			return
+		}
+		question := append([]byte(nil), message[:size]...)
+		source := answersFrom(control[:controls])
+		select {
+		case asking <- struct{}{}:
+			go func() {
+				defer func() { <-asking }()
+				n.answer(ctx, c, question, source, from)
+			}()
+		default:
+		}
+	}
+}
+
+// answer answers one message.
+func (n *Net) answer(ctx context.Context, c *net.UDPConn, question, source []byte, from netip.AddrPort) {
+	out := n.Resolver.Answer(ctx, question)
+	if out != nil {
+		_, _, _ = c.WriteMsgUDPAddrPort(out, source, from) // harmless: a lost answer is asked for again
+	}
+}
+
+// answersFrom returns the control message that makes an answer come from the address that was
+// asked (ip(7), ipv6(7)).
+func answersFrom(control []byte) []byte {
+	all, _ := unix.ParseSocketControlMessage(control) // harmless: the kernel chooses an address then
+	for _, m := range all {
+		switch {
+		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
+			var i unix.Inet4Pktinfo
+			copy(i.Spec_dst[:], m.Data[8:12]) // ipi_addr, the destination in the packet
+			return unix.PktInfo4(&i)
+		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+			var i unix.Inet6Pktinfo
+			copy(i.Addr[:], m.Data[:16])
+			return unix.PktInfo6(&i)
+		}
+	}
+	return nil
+}
