@@ -25,6 +25,8 @@ import (
 //
 //	zsbx: error: what could not be done, and to what
 //	zsbx: warning: what may not be as the user expects
+//	zsbx: refused: a connection to a host that is not allowed
+//	zsbx: failed: a connection that is allowed and that could not be made
 //	zsbx: hint: something to type as it stands: a command line, or flags
 //
 // in lower case and without a full stop. With --json errors are one JSON
@@ -40,6 +42,15 @@ type voice struct {
 
 func (v *voice) warn(format string, args ...any) {
 	v.line("warning", "33", fmt.Sprintf(format, args...))
+}
+
+// refused writes a line about a connection to a host outside.
+func (v *voice) refused(line string, failed bool) {
+	kind := "refused"
+	if failed {
+		kind = "failed"
+	}
+	v.line(kind, "33", line)
 }
 
 // hint writes a line for each line of a hint, which may have several things to type. All

@@ -54,6 +54,9 @@ func (a *app) warning(w supervise.Warning) {
 	if w.Text != "" {
 		a.say.warn("%s", w.Text)
 	}
+	if w.Refused != "" {
+		a.say.refused(w.Refused, w.Failed)
+	}
 	if w.Untold != nil {
 		a.tellUntold(w.Untold)
 		hints = append(hints, hintUntold(w.Untold))

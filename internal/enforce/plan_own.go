@@ -76,3 +76,6 @@ func (p *Plan) hostsText() string {
 
 // tagNet marks the steps that try a network namespace.
 const tagNet fork.Tag = "network namespace"
+
+// ReachesHosts reports whether the command reaches hosts outside by their names, through zsbx.
+func (p *Plan) ReachesHosts() bool { return p.hosts != nil }

@@ -130,6 +130,7 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 		e.Status = r.ExitCode()
 		e.Killed = r.Report.Killed
 		e.Kept = r.Report.Kept
+		e.Hosts = r.Hosts
 		if c.plan != nil {
 			e.Refusals = len(c.plan.Refusals().List)
 		}
@@ -165,16 +166,17 @@ type AuditStart struct {
 }
 
 type AuditEnd struct {
-	Status      int    `json:"status"`           // zsbx's exit status
-	Error       string `json:"error,omitempty"`  // why the command did not run, or what failed after it
-	Signal      int    `json:"signal,omitempty"` // that ended the command
-	TimedOut    bool   `json:"timed_out,omitempty"`
-	DurationMS  int64  `json:"duration_ms"`            // by a monotonic clock
-	OutputBytes int64  `json:"output_bytes,omitempty"` // if the output is limited
-	Refusals    int    `json:"refusals,omitempty"`     // how many refusals were recorded
-	Killed      int    `json:"ended"`                  // processes that were ended with the session
-	Kept        bool   `json:"kept,omitempty"`         // some were left running
-	Late        bool   `json:"late,omitempty"`         // written by a later zsbx; the duration is until then
+	Status      int       `json:"status"`           // zsbx's exit status
+	Error       string    `json:"error,omitempty"`  // why the command did not run, or what failed after it
+	Signal      int       `json:"signal,omitempty"` // that ended the command
+	TimedOut    bool      `json:"timed_out,omitempty"`
+	DurationMS  int64     `json:"duration_ms"`            // by a monotonic clock
+	OutputBytes int64     `json:"output_bytes,omitempty"` // if the output is limited
+	Refusals    int       `json:"refusals,omitempty"`     // how many refusals were recorded
+	Killed      int       `json:"ended"`                  // processes that were ended with the session
+	Kept        bool      `json:"kept,omitempty"`         // some were left running
+	Hosts       []HostUse `json:"hosts,omitempty"`        // that were connected to or refused, at most 200
+	Late        bool      `json:"late,omitempty"`         // written by a later zsbx; the duration is until then
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that

@@ -166,9 +166,20 @@ func (c *prepared) writeFile(flag, given, text string, mode fs.FileMode) error {
 }
 
 func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
-	name, err := host.Absolute(given)
+	f, err := c.openFile(flag, given, os.O_TRUNC, mode)
 	if err != nil {
 		return err
+	}
+	_ = f.SetWriteDeadline(time.Now().Add(fileTime)) // only files that can block have one
+	_, err = f.WriteString(text)
+	return refusedFile(f.Name(), errors.Join(err, f.Close()))
+}
+
+// openFile opens a file of the user's to write to it: see writeFile.
+func (c *prepared) openFile(flag, given string, how int, mode fs.FileMode) (*os.File, error) {
+	name, err := host.Absolute(given)
+	if err != nil {
+		return nil, err
 	}
 	open := os.OpenFile
 	dir := filepath.Dir(name)
@@ -177,15 +188,15 @@ func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
 		open = safepath.OpenFile
 		name, err = c.pathOf(flag, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	f, err := open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, mode)
-	if err == nil {
-		_ = f.SetWriteDeadline(time.Now().Add(fileTime)) // only files that can block have one
-		_, err = f.WriteString(text)
-		err = errors.Join(err, f.Close())
-	}
+	f, err := open(name, os.O_WRONLY|os.O_CREATE|how|syscall.O_NONBLOCK, mode)
+	return f, refusedFile(name, err)
+}
+
+// refusedFile says in plain words why a file can't be written to.
+func refusedFile(name string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ELOOP):
 		err = errors.New("is a symbolic link")

@@ -68,6 +68,10 @@ type Options struct {
 	// starts, "" for none.
 	IDFile string
 
+	// HostsLog is a file to which a line is appended for each event of connections to
+	// hosts outside (HostEvent), "" for none.
+	HostsLog string
+
 	// Keep leaves running what the command leaves behind when it ends. Output
 	// is no longer copied then: only files stay. If the plan has a Broker,
 	// this process goes on answering for it until Command.Served returns. If it
@@ -118,6 +122,11 @@ type Warning struct {
 	Text string        // lower case, no full stop; "" when there is only Hint or Gaps
 	Hint string        // what to type to zsbx, or ""
 	Gaps []enforce.Gap // hardening that is not enforced here, reported before the start
+
+	// Refused is a connection to a host outside that was refused, or failed, "" for none: where to, who,
+	// why, and what to type.
+	Refused string
+	Failed  bool
 
 	Untold *Untold // what an earlier command in the same directory changed; nil for none
 }

@@ -91,6 +91,10 @@ func (p *passing) begin() {
 // command that has this process's terminal, and it must not see them twice. In the
 // foreground each of them is taken for one from the keyboard.
 func (c *Command) forward(p *passing, s syscall.Signal) {
+	if c.draining.Load() {
+		c.broker.Hurry()
+		return
+	}
 	keyboard := (s == syscall.SIGINT || s == syscall.SIGQUIT) && c.relay == nil && job.InForeground()
 	if !p.takes(s, keyboard) || keyboard {
 		return

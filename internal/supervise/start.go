@@ -32,6 +32,8 @@ type Command struct {
 	pass     *passing
 	broker   *enforce.Broker
 	served   chan struct{} // closed when the broker is done
+	draining atomic.Bool   // only the relay is still busy: a signal ends that
+	outside  *hostNotes    // nil without hosts outside
 	before   *enforce.Snapshot
 	note     note      // what was stored for whoever reports if this process is killed
 	reserved sync.Once // reserveThreads was called
@@ -172,6 +174,9 @@ func (c *Command) start() error {
 	if err := c.beginSession(); err != nil {
 		return err
 	}
+	if err := c.noteHosts(); err != nil {
+		return err
+	}
 	if err := c.standardIO(); err != nil {
 		return err
 	}
@@ -262,6 +267,7 @@ func (c *Command) try(cmd fork.Command) error {
 		if err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
+		c.tellHosts()
 	}
 	c.noteInTime(&cmd)
 	if !c.o.InPlace {

@@ -28,6 +28,9 @@ type Result struct {
 	// programs execute or trust.
 	Changes []enforce.Change
 
+	// Hosts has what the command did with hosts outside, those with most connections first.
+	Hosts []HostUse
+
 	// Home has the files that were written into a private home, and directories, which end in
 	// "/". It is empty if the home is kept.
 	Home []string
@@ -59,6 +62,7 @@ func (c *Command) Wait() (Result, error) {
 	if c.o.Keep {
 		c.answer(true) // Next is not called any more, which would say when
 	}
+	c.drain()
 	c.detach()
 	over := c.wroteTooMuch()
 	err := errors.Join(c.ended(lost), c.lastOutput())
@@ -83,6 +87,7 @@ func (c *Command) Wait() (Result, error) {
 	}
 	r.Status = c.status
 	r.Report = report
+	r.Hosts = c.endHosts()
 	r.Failed = c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
 	if !c.emptied {
 		c.clearUp(&r)

@@ -242,9 +242,8 @@ func (r *Relay) Drain(ctx context.Context) int {
 	defer cancel()
 	moved := map[*conn]int64{}
 	quiet := map[*conn]time.Duration{}
-	busy := true
-	for busy && ctx.Err() == nil {
-		busy = false
+	for ctx.Err() == nil {
+		busy := false
 		for _, c := range r.connections() {
 			now := c.sent.Load() + c.received.Load()
 			quiet[c] += look
@@ -256,6 +255,9 @@ func (r *Relay) Drain(ctx context.Context) int {
 				c.close() // the kernel sends the rest
 			}
 			busy = busy || quiet[c] < r.Times.Quiet
+		}
+		if !busy {
+			break
 		}
 		select {
 		case <-ctx.Done():

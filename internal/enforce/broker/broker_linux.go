@@ -183,8 +183,8 @@ func (b *Broker) Queue() int {
 	return fd
 }
 
-// Serve answers calls until the last process of the session has ended. A second call waits for
-// the first.
+// Serve answers calls until the last process of the session has ended, and the relay has passed on
+// what that has sent. A second call waits for the first.
 func (b *Broker) Serve() error {
 	b.Queue()
 	b.begun.Do(b.serve)
@@ -247,6 +247,7 @@ func (b *Broker) serve() {
 	b.queue.wakeFast()
 	b.lead()
 	b.await()
+	b.door.drain()
 	// Dup3 closes the queue but keeps its descriptor number in use, since a stuck goroutine may
 	// still use the number.
 	_ = unix.Dup3(b.stop[0], b.queue.fd, unix.O_CLOEXEC)

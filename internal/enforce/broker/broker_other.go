@@ -2,15 +2,22 @@
 
 package broker
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/zsbx/zsbx/internal/egress"
+)
 
 // Broker answers calls on Linux only.
-type Broker struct{}
+type Broker struct{ Events egress.Sink }
 
 func (b *Broker) Serve() error { return errors.ErrUnsupported }
 
 // Queue returns -1: there is none.
 func (b *Broker) Queue() int { return -1 }
+
+// Hurry does nothing.
+func (b *Broker) Hurry() {}
 
 // Close does nothing.
 func (b *Broker) Close() error { return nil }

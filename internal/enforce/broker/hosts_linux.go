@@ -31,6 +31,9 @@ import (
 type door struct {
 	net *hosts.Net // nil: there is none
 
+	patient context.Context // until Hurry
+	hurry   func()
+
 	mu     sync.Mutex
 	inner  map[int]listener // of the relay, by the family of its address
 	stop   []func()         // of the resolver's sockets
@@ -55,6 +58,7 @@ func (b *Broker) openDoor() {
 		}
 	})
 	b.door.inner = map[int]listener{}
+	b.door.patient, b.door.hurry = context.WithCancel(context.Background())
 }
 
 // close closes the resolver's sockets and the relay's listeners.
@@ -62,6 +66,9 @@ func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
+	if d.hurry != nil {
+		d.hurry()
+	}
 	for _, stop := range d.stop {
 		stop()
 	}
@@ -369,11 +376,18 @@ func (c caller) name() string {
 	return string(comm[:len(comm)-1]) + ", pid " + strconv.Itoa(pid)
 }
 
-// Drain waits until the relay has passed on what the session has sent. It returns how many connections were
-// cut off.
-func (b *Broker) Drain(ctx context.Context) int {
-	if b.door.net == nil {
-		return 0
+// drain waits until the relay has passed on what the session has sent. Each connection that is cut
+// off is an event.
+func (d *door) drain() {
+	if d.net != nil {
+		d.net.Relay.Drain(d.patient)
 	}
-	return b.door.net.Relay.Drain(ctx)
+}
+
+// Hurry cuts off connections to hosts outside for which Serve still waits once the session has
+// ended.
+func (b *Broker) Hurry() {
+	if b.door.net != nil {
+		b.door.hurry()
+	}
 }
