@@ -8,10 +8,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zsbx/zsbx/internal/testkit/internet"
 )
 
 // TestMain lets the test binary stand in for zsbx in scripts.
 func TestMain(m *testing.M) {
+	internet.Inside()
+	if len(os.Args) > 2 && os.Args[1] == hostsAct {
+		os.Exit(doHostsAct(os.Args[2], os.Args[3:]))
+	}
 	// An ignored signal stays ignored over exec, a caught one does not. The tests of
 	// signals must also pass under nohup(1) and in the background of a script.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {

@@ -1,0 +1,95 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/internal/testkit/internet"
+)
+
+// bed runs commands, each in an internet of its own.
+type bed struct {
+	internet.Options
+	env   []string
+	act   string   // the beginning of a command line for an act, with a blank after it
+	flags []string // of zsbx run
+	out   string   // of the last command
+	log   string   // what the servers saw of it
+}
+
+// newBed returns a bed. It skips a test where there can be no such internet.
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	needLimits(t)
+	b := &bed{Options: internet.Options{Dir: t.TempDir()}}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.env = []string{"HOME=" + b.Dir, "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
+	b.act = self + " " + hostsAct + " "
+	c, err := internet.Command(b.Options, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		testkit.Lacks(t, testkit.UserNS, err, ": ", string(out))
+	}
+	return b
+}
+
+// run runs a command and returns its exit status.
+func (b *bed) run(t *testing.T, argv ...string) int {
+	t.Helper()
+	c, err := internet.Command(b.Options, argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(b.Log())
+	c.Dir = b.Dir
+	c.Env = append(c.Env, b.env...)
+	var out bytes.Buffer
+	c.Stdout = &out
+	c.Stderr = &out
+	stop := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+	err = c.Run()
+	stop.Stop()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	b.out = strings.TrimSpace(out.String())
+	log, err := os.ReadFile(b.Log())
+	if err != nil {
+		t.Fatal(err, b.out)
+	}
+	b.log = string(log)
+	return c.ProcessState.ExitCode()
+}
+
+// allowing returns a command line that runs a shell script with a network by name.
+func (b *bed) allowing(script string, hosts ...string) []string {
+	argv := append([]string{"zsbx", "run", "--rw", "."}, b.flags...)
+	for _, h := range hosts {
+		argv = append(argv, "--allow-host", h)
+	}
+	return append(argv, "--", "sh", "-c", script)
+}
+
+// allowsHosts skips a test while zsbx has no network by name.
+func allowsHosts(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("zsbx", "run", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "--allow-host") {
+		t.Skip("there is no --allow-host yet")
+	}
+}
