@@ -260,6 +260,7 @@ func (c *Command) noteHosts() error {
 func (c *Command) tellHosts() {
 	if c.outside != nil && c.broker != nil {
 		c.broker.Events = c.outside.event
+		c.broker.Warn = func(text string) { c.warn(Warning{Text: text}) }
 	}
 }
 

@@ -42,6 +42,9 @@ type Broker struct {
 	// Events, if set, is told what becomes of connections to hosts outside. It must not wait.
 	Events egress.Sink
 
+	// Warn, if set, is told what keeps the command from all hosts.
+	Warn func(string)
+
 	identity identity // of this process's threads
 	session  session  // the processes that may be signalled
 	sockets  sessionSockets

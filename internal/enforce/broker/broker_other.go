@@ -9,7 +9,10 @@ import (
 )
 
 // Broker answers calls on Linux only.
-type Broker struct{ Events egress.Sink }
+type Broker struct {
+	Events egress.Sink
+	Warn   func(string)
+}
 
 func (b *Broker) Serve() error { return errors.ErrUnsupported }
 

@@ -39,6 +39,7 @@ type door struct {
 	stop   []func()         // of the resolver's sockets
 	served bool             // the resolver has its sockets
 	closed bool
+	fault  sync.Once // tellNoNetwork
 }
 
 // listener is one of the relay's.

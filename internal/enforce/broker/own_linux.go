@@ -32,6 +32,7 @@ type OwnNet struct {
 	line   int           // to the keeper; -1 for none
 	far    *os.File      // the keeper's end
 	cookie atomic.Uint64 // of the namespace; 0 before the first socket
+	failed atomic.Uint32 // why there can be no namespace, as an error number; 0 while that is not known
 	names  atomic.Bool   // something in it has tried to bind the port of name servers
 }
 
@@ -71,6 +72,7 @@ func (o *OwnNet) Close() {
 func (b *Broker) ownSocket(c *Call) answer {
 	if b.door.net != nil && int(c.args[1])&sockTypeMask == unix.SOCK_DGRAM {
 		if errno := b.serveNames(); errno != 0 {
+			b.tellNoNetwork()
 			return refused(errno)
 		}
 	}
@@ -80,10 +82,21 @@ func (b *Broker) ownSocket(c *Call) answer {
 		Protocol: int32(c.args[2]),
 	})
 	if errno != 0 {
+		b.tellNoNetwork()
 		return refused(errno)
 	}
 	c.descriptors = append(c.descriptors, fd)
 	return b.queue.give(c.id, fd, int(c.args[1])&unix.SOCK_CLOEXEC)
+}
+
+// tellNoNetwork says once that the command reaches nothing, since its session's network can't be made.
+func (b *Broker) tellNoNetwork() {
+	errno := unix.Errno(b.own.failed.Load())
+	if errno != 0 && b.door.net != nil && b.Warn != nil {
+		b.door.fault.Do(func() {
+			go b.Warn("the command can reach no host: its session's network can't be made: " + errno.Error())
+		})
+	}
 }
 
 // Socket asks the keeper for a socket. If there can be no network for the session, all is as
@@ -109,6 +122,9 @@ func (o *OwnNet) Socket(r fork.SocketRequest) (fd int, _ unix.Errno) {
 	}
 	switch errno {
 	case unix.EPERM, unix.EINVAL, unix.ENOSPC, unix.ENOSYS: // there can be no namespace
+		if o.cookie.Load() == 0 {
+			o.failed.Store(uint32(errno))
+		}
 		errno = unix.EACCES
 	}
 	return fd, errno
