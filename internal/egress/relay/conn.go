@@ -40,6 +40,7 @@ type conn struct {
 // of an idle connection stays small.
 func (c *conn) serve() {
 	defer c.close()
+	linger(c.client, 0) // until all that upstream has sent is passed on
 	next := c.opening()
 	if next != nil {
 		next()
@@ -312,6 +313,7 @@ func (c *conn) ended(from, to error) {
 		c.abort()
 		return
 	}
+	linger(c.up, -1)
 	closeWrite(c.up.Conn)
 	c.passed.Store(true)
 	if c.deaf.Load() {
@@ -323,6 +325,7 @@ func (c *conn) ended(from, to error) {
 func (c *conn) receive() {
 	from, to := pass(c.client, c.up.Conn, &c.received)
 	if from == io.EOF {
+		linger(c.client, -1)
 		closeWrite(c.client)
 		return
 	}

@@ -138,14 +138,19 @@ func closeWrite(c net.Conn) {
 	c.Close()
 }
 
+// linger says what becomes of a connection that is closed, if only because this process ends: with 0
+// it is reset, so that its peer sees that something is missing; with -1 the kernel sends the rest.
+func linger(c net.Conn, seconds int) {
+	if up, ok := c.(*Up); ok {
+		c = up.Conn
+	}
+	if tcp, ok := c.(interface{ SetLinger(int) error }); ok {
+		tcp.SetLinger(seconds)
+	}
+}
+
 // reset closes a connection so that its peer sees that something is missing.
 func reset(c net.Conn) {
-	inner := c
-	if up, ok := c.(*Up); ok {
-		inner = up.Conn
-	}
-	if tcp, ok := inner.(interface{ SetLinger(int) error }); ok {
-		tcp.SetLinger(0)
-	}
+	linger(c, 0)
 	c.Close()
 }

@@ -171,6 +171,7 @@ func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error)
 	up := &Up{place: func() {}}
 	err := r.connect(patient, up, t.Ask, v)
 	if err == nil {
+		linger(up, 0) // until all that the client has sent is passed on
 		return up, nil
 	}
 	failed := v.Fail(rule.Upstream, reason(err))
