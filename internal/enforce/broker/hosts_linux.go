@@ -35,9 +35,10 @@ type door struct {
 	hurry   func()
 
 	mu     sync.Mutex
-	inner  map[int]listener // of the relay, by the family of its address
-	stop   []func()         // of the resolver's sockets
-	served bool             // the resolver has its sockets
+	inner  map[int]listener                // of the relay, by the family of its address
+	stop   []func()                        // of the resolver's sockets
+	ports  map[netip.AddrPort]net.Listener // see publish
+	served bool                            // the resolver has its sockets
 	closed bool
 	fault  sync.Once // tellNoNetwork
 }
@@ -77,6 +78,9 @@ func (d *door) close() {
 		unix.Close(l.fd)
 	}
 	d.inner = nil
+	for _, l := range d.ports {
+		l.Close()
+	}
 }
 
 // serveNames makes the resolver's sockets, with the session's first UDP socket. Without one for IPv4 the

@@ -87,7 +87,11 @@ func (b *Broker) listen(c *Call) answer {
 	backlog := int(int32(c.args[1]))
 	listens := func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) }
 	if b.own.has(s.fd) && s.internet() {
-		return b.as(c, listens)
+		a := b.as(c, listens)
+		if a.errno == 0 {
+			a = refused(b.publish(s.fd))
+		}
+		return a
 	}
 	address := socketName(s.fd)
 	if s.domain == unix.AF_UNIX {

@@ -1,0 +1,131 @@
+package broker
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/resolve"
+)
+
+// A server of the session is in the session's network, where nobody outside reaches it. If the policy
+// lets others connect to its port, the broker listens on that port outside, and passes on what comes.
+
+// publish opens the port of a socket that listens to others, if that is allowed. It stays open until
+// somebody connects to it and nothing of the session listens there any more.
+func (b *Broker) publish(fd int) unix.Errno {
+	d := &b.door
+	at, ok := internetAddress(socketName(fd))
+	if d.net == nil || !ok || !resolve.Lists(b.policy.Net.BindTCP, at.Port()) {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || d.ports[at] != nil {
+		return 0
+	}
+	network := "tcp"
+	if at.Addr().Is4() {
+		network = "tcp4"
+	}
+	var c net.ListenConfig
+	l, err := c.Listen(context.Background(), network, at.String())
+	if err != nil {
+		return asErrno(err)
+	}
+	if d.ports == nil {
+		d.ports = map[netip.AddrPort]net.Listener{}
+	}
+	d.ports[at] = l
+	go b.admit(l, at)
+	return 0
+}
+
+// admit passes connections from outside on to a server of the session.
+func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
+	defer b.unpublish(at)
+	for {
+		outer, err := l.Accept()
+		if err != nil {
+			return
+		}
+		inner, err := b.reachOwn(at)
+		if err != nil {
+			outer.Close()
+		}
+		if err == unix.ECONNREFUSED {
+			return
+		}
+		if err == nil {
+			go both(outer, inner)
+		}
+	}
+}
+
+// unpublish closes a port.
+func (b *Broker) unpublish(at netip.AddrPort) {
+	d := &b.door
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.ports[at]; l != nil {
+		l.Close()
+		delete(d.ports, at)
+	}
+}
+
+// reachOwn connects to a server of the session.
+func (b *Broker) reachOwn(at netip.AddrPort) (net.Conn, error) {
+	to := at
+	family := unix.AF_INET
+	if to.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	switch to.Addr() {
+	case netip.IPv4Unspecified():
+		to = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+	case netip.IPv6Unspecified():
+		to = netip.AddrPortFrom(netip.IPv6Loopback(), at.Port())
+	}
+	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK
+	fd, errno := b.own.Socket(fork.SocketRequest{Family: int32(family), Kind: kind})
+	if errno != 0 {
+		return nil, errno
+	}
+	address := socketAddress(family, to)
+	errno = connect(fd, address)
+	if errno == unix.EINPROGRESS && failed(fd) {
+		errno = connect(fd, address) // it returns the error
+	}
+	if errno != 0 && errno != unix.EINPROGRESS {
+		unix.Close(fd)
+		return nil, errno
+	}
+	return connection(fd)
+}
+
+// both passes bytes on in both directions, until both have ended.
+func both(a, b net.Conn) {
+	done := make(chan struct{})
+	one := func(to, from net.Conn) {
+		_, err := io.Copy(to, from)
+		if half, ok := to.(*net.TCPConn); ok && err == nil {
+			err = half.CloseWrite()
+		}
+		if err != nil { // the other direction would wait for what never comes
+			a.Close()
+			b.Close()
+		}
+	}
+	go func() {
+		one(a, b)
+		close(done)
+	}()
+	one(b, a)
+	<-done
+	a.Close()
+	b.Close()
+}
