@@ -118,6 +118,7 @@ func (v Verdict) port(ports []uint16) Verdict {
 }
 
 func (v Verdict) deny(d *Rule) Verdict {
+	v.Denial = d
 	return v.because(Denied, fmt.Sprintf("denied by %s in [net] deny_hosts", Quote(d.String())), "")
 }
 
