@@ -1,13 +1,16 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/nearest"
 	"github.com/zsbx/zsbx/internal/syntax"
@@ -30,7 +33,7 @@ const (
 // Decoding looks only at the text. Whether the paths exist and where they lead is found out when a
 // command starts.
 func Decode(name string, data []byte) (*Policy, error) {
-	c := &checker{source: name, places: tree.NewPositions(data)}
+	c := &checker{source: name, data: data, places: tree.NewPositions(data)}
 	if len(data) > MaxFileSize {
 		msg := fmt.Sprintf("larger than %d bytes", MaxFileSize)
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: msg}}
@@ -64,6 +67,7 @@ func DecodeFile(path string) (*Policy, error) {
 // found.
 type checker struct {
 	source string
+	data   []byte
 	places *tree.Positions
 	errs   Errors
 }
@@ -199,9 +203,15 @@ func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	for _, item := range n.Items {
 		read := c.value
 		name := entry
-		if item.Kind == tree.Table && (k.kind == pathList || k.kind == pathCategory || k.kind == socketList) {
-			read = c.path
-			name = what
+		if item.Kind == tree.Table {
+			switch k.kind {
+			case pathList, pathCategory, socketList:
+				read = c.path
+				name = what
+			case hostList:
+				read = c.host
+				name = what
+			}
 		}
 		if v, ok := read(k, item, name); ok {
 			list = append(list, v)
@@ -214,21 +224,41 @@ func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
 	v := Named{Value: n.Text, Origin: c.at(n.Off)}
 	ok := k.kind.limit() && n.Kind == tree.Integer || c.is(n, k.leaf(), what)
-	return v, ok && c.says(v.Origin, v.Value, k.check)
+	return v, ok && c.text(n, k.wrong(v))
 }
 
-func (c *checker) says(at Origin, text string, check func(string) error) bool {
-	var err error
-	if check != nil {
-		err = check(text)
+// text checks a string of the file. err is what is wrong with it, or nil.
+func (c *checker) text(n *tree.Node, err error) bool {
+	at := n.Off
+	if bad, is := errors.AsType[*rule.Error](err); is {
+		at += c.within(n, bad.Column-1)
 	}
+	return c.says(c.at(at), n.Text, err)
+}
+
+// within returns how far from its beginning a string has the byte i of its text. A string that is not
+// written as it is read has all of it at its beginning.
+func (c *checker) within(n *tree.Node, i int) int {
+	for _, quotes := range []int{1, len(`"""`)} {
+		rest := c.data[min(n.Off+quotes, len(c.data)):]
+		if bytes.HasPrefix(rest, []byte(n.Text)) {
+			return quotes + i
+		}
+	}
+	return 0
+}
+
+// says checks a text. err is what is wrong with it, or nil.
+func (c *checker) says(at Origin, text string, err error) bool {
 	if err == nil && !utf8.ValidString(text) {
 		err = fmt.Errorf("%q is not UTF-8", text)
 	}
-	if err != nil {
-		c.fail(at, CodeValue, "%v", err)
+	if err == nil {
+		return true
 	}
-	return err == nil
+	msg, hint := inWords(err)
+	c.errs = append(c.errs, &Error{Origin: at, Code: CodeValue, Msg: msg, Hint: hint})
+	return false
 }
 
 // path reads a table for a path: with path, optional (it may be missing) and, except for
@@ -248,7 +278,7 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 		switch f.Key {
 		case "path":
 			v.Value = f.Val.Text
-			ok = c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, syntax.CheckPath)
+			ok = c.is(f.Val, tree.String, "path") && c.text(f.Val, syntax.CheckPath(f.Val.Text))
 		case "create":
 			v.Create = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
 		case "optional":
@@ -259,4 +289,33 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 		c.fail(v.Origin, CodeValue, "an entry of %s without a path", what)
 	}
 	return v, ok
+}
+
+// host reads a table for a host: with host, private (its addresses may be private) and ech (an
+// encrypted handshake may be in its handshake).
+func (c *checker) host(k *key, n *tree.Node, what string) (v Named, ok bool) {
+	known := []string{"host", markPrivate, markECH}
+	h := Host{Origin: c.at(n.Off)}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		if !slices.Contains(known, f.Key) {
+			c.unknown(f, what, known)
+			continue
+		}
+		switch f.Key {
+		case "host":
+			h.Rule = f.Val.Text
+			ok = c.is(f.Val, tree.String, "host")
+		case markPrivate:
+			h.Private = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
+		case markECH:
+			h.ECH = c.is(f.Val, tree.Bool, f.Key) && f.Val.Text == "true"
+		}
+	}
+	v = h.named()
+	host := n.Get("host")
+	if host == nil {
+		c.fail(v.Origin, CodeValue, "an entry of %s without a host", what)
+	}
+	return v, ok && c.text(host, k.wrong(v))
 }

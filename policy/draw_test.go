@@ -43,6 +43,22 @@ func drawPorts(t *rapid.T, label string) []Port {
 	return nil
 }
 
+func drawHosts(t *rapid.T) []Host {
+	if rapid.Bool().Draw(t, "hosts given") {
+		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Host {
+			h := Host{
+				Rule:   rapid.SampledFrom([]string{"a.example", "*.a.example", "b.a.example:22", "c.example:80", "c.example/tcp", "*", "10.0.0.0/8:443", "localhost:5432"}).Draw(t, "rule"),
+				Origin: drawOrigin(t),
+			}
+			named := h.Rule[len(h.Rule)-1] == 'e' // TLS
+			h.Private = named && rapid.Bool().Draw(t, "private host")
+			h.ECH = named && rapid.Bool().Draw(t, "ech")
+			return h
+		}), 0, 3).Draw(t, "hosts")
+	}
+	return nil
+}
+
 // category is one of the lists of System.
 type category struct {
 	key    string
@@ -75,6 +91,11 @@ func DrawPolicy(t *rapid.T, deep bool) *Policy {
 		p.Net.Allow = Named{Value: rapid.SampledFrom([]string{"true", "false"}).Draw(t, "allow"), Origin: drawOrigin(t)}
 	}
 	p.Net.ConnectTCP, p.Net.BindTCP = drawPorts(t, "connect"), drawPorts(t, "bind")
+	p.Net.Hosts = drawHosts(t)
+	p.Net.DenyHosts = drawNamed(t, "deny hosts", "b.a.example", "*.a.example:443", "10.1.0.0/16")
+	if rapid.Bool().Draw(t, "deny by") {
+		p.Net.DenyBy = Named{Value: rapid.SampledFrom([]string{"error", "nxdomain"}).Draw(t, "deny by value"), Origin: drawOrigin(t)}
+	}
 	p.Net.Unix = drawNamed(t, "unix", "/run/x", "$HOME/s")
 	for i := range p.Net.Unix {
 		p.Net.Unix[i].Optional = rapid.Bool().Draw(t, "optional socket")

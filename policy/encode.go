@@ -75,7 +75,7 @@ func (e *encoder) write(p *Policy, prefix string) {
 		}
 		list := k.values(p)
 		for _, v := range list {
-			e.says(v.Origin, v.Value, k.check)
+			e.says(v.Origin, v.Value, k.wrong(v))
 		}
 		if list == nil {
 			continue
@@ -83,12 +83,12 @@ func (e *encoder) write(p *Policy, prefix string) {
 		switch k.kind {
 		case textTable:
 			for _, v := range list {
-				e.says(v.Origin, v.Name, syntax.CheckEnvName)
+				e.says(v.Origin, v.Name, syntax.CheckEnvName(v.Name))
 				e.line(whole, v.Name, k.inline(v), v.Origin)
 			}
 		case listTable:
 			for _, l := range lastOfEach(list) {
-				e.says(l.Origin, l.Name, syntax.CheckListName)
+				e.says(l.Origin, l.Name, syntax.CheckListName(l.Name))
 				ofOther := func(v Named) bool { return v.Name != l.Name }
 				e.list(k, whole, l.Name, slices.DeleteFunc(slices.Clone(list), ofOther))
 			}
@@ -160,6 +160,8 @@ func (k *key) inline(v Named) string {
 		text = tree.QuoteTOML(text)
 	}
 	switch {
+	case k.kind == hostList && v.Name != "":
+		return "{ host = " + text + ", " + strings.ReplaceAll(v.Name, " ", " = true, ") + " = true }"
 	case v.Create:
 		return "{ path = " + text + ", create = true }"
 	case v.Optional:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/presets"
 	"github.com/zsbx/zsbx/internal/syntax"
 	"github.com/zsbx/zsbx/internal/tree"
@@ -34,6 +35,7 @@ type keyKind uint8
 const (
 	pathList     keyKind = iota // strings, or tables with path, optional and create
 	socketList                  // likewise, without create
+	hostList                    // strings, or tables with host, private and ech; an empty list counts, too
 	textList                    // strings
 	portList                    // integers; an empty list counts, too
 	listTable                   // lists of strings by name
@@ -85,20 +87,27 @@ func (k *key) leaf() tree.Kind {
 
 // widens reports whether a value asks for more than before, the value in a weaker policy,
 // or "" if that has none.
-type widens func(after, before string, base *Policy) bool
+type widens func(after Named, before string, base *weaker) bool
 
-func always(string, string, *Policy) bool { return true }
+// weaker is what was merged before a policy.
+type weaker struct {
+	*Policy
+	hosts func() *rule.Set // its Net.Hosts
+}
+
+func always(Named, string, *weaker) bool { return true }
 
 // unshares reports whether something private becomes shared.
-func unshares(after, before string, _ *Policy) bool {
-	return before == wordPrivate && after == wordShared
+func unshares(after Named, before string, _ *weaker) bool {
+	return before == wordPrivate && after.Value == wordShared
 }
 
 // looser reports whether an environment mode lets more through. Mode "vars" does if base
 // names variables that control a loader, which scrubbed mode would hold back.
-func looser(after, before string, base *Policy) bool {
-	return slices.Index(syntax.EnvModes, after) > slices.Index(syntax.EnvModes, cmp.Or(before, EnvScrubbed)) ||
-		after == EnvVars && slices.ContainsFunc(base.Env.Allow, steersLoader)
+func looser(after Named, before string, base *weaker) bool {
+	index := slices.Index(syntax.EnvModes, after.Value)
+	return index > slices.Index(syntax.EnvModes, cmp.Or(before, EnvScrubbed)) ||
+		after.Value == EnvVars && slices.ContainsFunc(base.Env.Allow, steersLoader)
 }
 
 // steersLoader reports whether a variable makes programs load other code.
@@ -120,7 +129,10 @@ var keys = [...]key{
 	{"fs.system.read_write", pathCategory, func(p *Policy) any { return &p.FS.System.ReadWrite }, syntax.CheckPath,
 		always, Read | Write},
 	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil,
-		func(after, _ string, _ *Policy) bool { return after == "true" }, 0},
+		func(after Named, _ string, _ *weaker) bool { return after.Value == "true" }, 0},
+	{"net.hosts", hostList, func(p *Policy) any { return &p.Net.Hosts }, nil, opensHost, 0},
+	{"net.deny_hosts", textList, func(p *Policy) any { return &p.Net.DenyHosts }, checkDenial, nil, 0},
+	{"net.deny", scalar, func(p *Policy) any { return &p.Net.DenyBy }, syntax.CheckDenyBy, nil, 0},
 	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, syntax.CheckPort, always, 0},
 	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, syntax.CheckPort, always, 0},
 	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, syntax.CheckPath, always, 0},
@@ -139,7 +151,7 @@ var keys = [...]key{
 	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, syntax.CheckPath, always, 0},
 	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, syntax.CheckDays, always, 0},
 	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil,
-		func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0},
+		func(after Named, before string, _ *weaker) bool { return after.Value == "false" && before == "true" }, 0},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
@@ -201,6 +213,13 @@ func (k *key) values(p *Policy) (list []Named) {
 		if len(list) == 0 {
 			return nil
 		}
+	case *[]Host:
+		if *at != nil {
+			list = []Named{}
+		}
+		for i := range *at {
+			list = append(list, (*at)[i].named())
+		}
 	case *[]Port:
 		if *at != nil {
 			list = []Named{}
@@ -221,9 +240,9 @@ func (k *key) values(p *Policy) (list []Named) {
 }
 
 // Put adds values to a list in the policy, or sets a single value. name is a key of policy
-// files, such as "fs.ro". Values of variables are NAME=VALUE. A wrong port or limit is an
-// error and left out, and so is an unknown key. Other mistakes are found when the policy is
-// resolved or written.
+// files, such as "fs.ro". Values of variables are NAME=VALUE. Of a host, Name has the marks:
+// "private", "ech". A wrong port, host or limit is an error and left out, and so is an unknown
+// key. Other mistakes are found when the policy is resolved or written.
 func (p *Policy) Put(name string, values ...Named) (err error) {
 	if !slices.ContainsFunc(keys[:], func(k key) bool { return k.name == name }) {
 		return &Error{Code: CodeUnknownKey, Msg: fmt.Sprintf("unknown key %q", name)}
@@ -239,6 +258,9 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 			var n uint16
 			n, bad = units.ParsePort(v.Value)
 			v.Value = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
+		}
+		if k.kind == hostList || k.name == "net.deny_hosts" {
+			bad = k.wrong(v)
 		}
 		err = cmp.Or(err, bad)
 		if bad == nil {
@@ -268,6 +290,13 @@ func (k *key) put(p *Policy, list []Named) (err error) {
 		}
 	case *[]Named:
 		*at = append(*at, list...)
+	case *[]Host:
+		if *at == nil {
+			*at = []Host{}
+		}
+		for _, v := range list {
+			*at = append(*at, hostOf(v))
+		}
 	case *[]Port:
 		if *at == nil {
 			*at = []Port{}
@@ -299,14 +328,22 @@ func (k *key) merge(sum, p *Policy) {
 	case *[]Named:
 		*to = append(*to, *k.at(p).(*[]Named)...)
 	case *[]Port:
-		if from := *k.at(p).(*[]Port); from != nil { // an empty list counts, too
-			*to = append(append([]Port{}, *to...), from...)
-		}
+		*to = addUp(*to, *k.at(p).(*[]Port))
+	case *[]Host:
+		*to = addUp(*to, *k.at(p).(*[]Host))
 	case *Named:
 		*to = cmp.Or(*k.at(p).(*Named), *to)
 	case *Limit: // as it is: a program may set what no text can
 		*to = cmp.Or(*k.at(p).(*Limit), *to)
 	}
+}
+
+// addUp adds a list to another one. An empty list counts, too: only the sum of two that are nil is.
+func addUp[T any](to, from []T) []T {
+	if from == nil {
+		return to
+	}
+	return append(append([]T{}, to...), from...)
 }
 
 // All returns the limits other than 0 as Put reads them, by the names of their keys.

@@ -67,7 +67,7 @@ type Rule struct {
 // Named is a value with its origin: a preset's name, a variable, the path of a Unix socket, a
 // denial. As a single setting, an empty Value means unset.
 type Named struct {
-	Name     string // of a variable that is set, or a list of words; "" elsewhere
+	Name     string // of a variable that is set, or a list of words; marks of a host in Put; "" elsewhere
 	Value    string
 	Optional bool // a socket that may be missing, as with Rule.Optional
 	Create   bool // as with Rule.Create
@@ -166,10 +166,24 @@ type Guard struct {
 
 // Net has the network rules.
 type Net struct {
-	Allow      Named   // "false": no network but ConnectTCP, BindTCP and, on Linux, own servers; or "true"
+	Allow      Named   // "false": no network but the lists below and, on Linux, own servers; or "true"
 	ConnectTCP []Port  // when not nil, TCP connections to these ports only, and no other network
 	BindTCP    []Port  // when not nil, TCP listening on these ports only, and no other network
 	Unix       []Named // paths of Unix sockets outside the session that may be connected to
+
+	// Hosts, when not nil, are the hosts that may be connected to, and no other network but the
+	// session's own servers.
+	Hosts     []Host
+	DenyHosts []Named // HOST[:PORT], outranks Hosts
+	DenyBy    Named   // [net] deny: "error", the default, or "nxdomain": a name that is refused does not exist
+}
+
+// Host allows connections to a host.
+type Host struct {
+	Rule    string // HOST[:PORT][/tls|/http|/tcp]
+	Private bool   // the addresses of its name may be private
+	ECH     bool   // a TLS handshake with it may have an encrypted one in it
+	Origin  Origin
 }
 
 // The environment modes say which of the caller's variables reach the command.

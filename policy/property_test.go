@@ -21,6 +21,8 @@ func TestMergeKeeps(t *testing.T) {
 			!slices.Equal(m.FS.Deny, slices.Concat(a.FS.Deny, b.FS.Deny)) ||
 			!slices.Equal(m.Net.ConnectTCP, slices.Concat(a.Net.ConnectTCP, b.Net.ConnectTCP)) ||
 			!slices.Equal(m.Net.BindTCP, slices.Concat(a.Net.BindTCP, b.Net.BindTCP)) ||
+			!slices.Equal(m.Net.Hosts, slices.Concat(a.Net.Hosts, b.Net.Hosts)) ||
+			!slices.Equal(m.Net.DenyHosts, slices.Concat(a.Net.DenyHosts, b.Net.DenyHosts)) ||
 			!slices.Equal(m.Net.Unix, slices.Concat(a.Net.Unix, b.Net.Unix)) ||
 			!slices.Equal(m.Env.Allow, slices.Concat(a.Env.Allow, b.Env.Allow)) ||
 			!slices.Equal(m.Env.Set, slices.Concat(a.Env.Set, b.Env.Set)) ||
@@ -29,6 +31,9 @@ func TestMergeKeeps(t *testing.T) {
 		}
 		if (m.Net.ConnectTCP == nil) != (a.Net.ConnectTCP == nil && b.Net.ConnectTCP == nil) {
 			t.Fatal("whether ports were listed at all was lost")
+		}
+		if (m.Net.Hosts == nil) != (a.Net.Hosts == nil && b.Net.Hosts == nil) {
+			t.Fatal("whether hosts were listed at all was lost")
 		}
 		for _, c := range []struct{ sum, first, later *Policy }{{m, a, b}} {
 			want := c.first.Net.Allow

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/zsbx/zsbx/internal/syntax"
 )
@@ -20,7 +21,7 @@ type Wider struct {
 // sockets, variables, a looser environment, a longer time.
 //
 // Denials, empty system categories, "allow = false" and lower limits tighten. A list of
-// ports does not, because it adds to another list.
+// ports does not, because it adds to another list. A host does if base allows all of it.
 func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 	if base == nil {
 		base = &Policy{}
@@ -41,6 +42,7 @@ func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 // widens lists what a flat policy asks for beyond base.
 func (p *Policy) widens(base *Policy) []Wider {
 	var all []Wider
+	than := &weaker{Policy: base, hosts: sync.OnceValue(base.hostRules)}
 	for i := range keys {
 		k := &keys[i]
 		if k.wider == nil {
@@ -51,10 +53,10 @@ func (p *Policy) widens(base *Policy) []Wider {
 			before = old[0].Value
 		}
 		for _, v := range k.values(p) {
-			wider := k.wider(v.Value, before, base)
+			wider := k.wider(v, before, than)
 			if l, is := k.at(p).(*Limit); is { // 0 is no limit
-				than := k.at(base).(*Limit).Value
-				wider = than != 0 && (l.Value == 0 || l.Value > than)
+				most := k.at(base).(*Limit).Value
+				wider = most != 0 && (l.Value == 0 || l.Value > most)
 			}
 			if wider {
 				all = append(all, Wider{k.name, k.describe(v), v.Origin})
@@ -71,6 +73,8 @@ func (k *key) describe(v Named) string {
 		return v.Name + "=" + strconv.Quote(v.Value)
 	case k.kind.single(), k.kind == portList:
 		return v.Value
+	case k.kind == hostList:
+		return k.inline(v)
 	}
 	return strconv.Quote(v.Value)
 }

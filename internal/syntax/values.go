@@ -62,6 +62,14 @@ func CheckShared(s string) error {
 	return nil
 }
 
+// CheckDenyBy returns what is wrong with net.deny.
+func CheckDenyBy(s string) error {
+	if s != "error" && s != "nxdomain" {
+		return fmt.Errorf("%q must be %q or %q", s, "error", "nxdomain")
+	}
+	return nil
+}
+
 // CheckEnvName returns what is wrong with the name of a variable. POSIX allows letters,
 // digits and underscores; what npm, bash and others use beyond that is accepted, too.
 func CheckEnvName(s string) error {
