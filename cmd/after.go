@@ -169,8 +169,11 @@ func closedNet(r *resolve.Resolved, argv []string) string {
 		return ""
 	}
 	what := "the network was closed"
-	if r.Net.Mode == resolve.NetPorts {
+	switch r.Net.Mode {
+	case resolve.NetPorts:
 		what = "only the listed TCP ports were open"
+	case resolve.NetHosts:
+		what = "only the listed hosts could be reached"
 	}
 	return fmt.Sprintf("%s (%s), which may be why %s failed", what, r.Net.From, shell.Quote(names[at]))
 }

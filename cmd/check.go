@@ -80,18 +80,19 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	return o.machine(a, plan, c.Files)
 }
 
-// parseTarget reads the value of --connect: HOST:PORT or [HOST]:PORT, of which only the
-// port counts, or the path of a socket.
-func parseTarget(s string) (port uint16, path string, err error) {
+// aim reads the value of --connect: HOST:PORT or [HOST]:PORT, or the path of a socket.
+func (q *question) aim(s string) (err error) {
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, ".") {
-		return 0, s, nil
+		return nil
 	}
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
-		return 0, "", errors.New("must be HOST:PORT or the path of a socket")
+		return errors.New("must be HOST:PORT or the path of a socket")
 	}
-	port, err = units.ParsePort(s[i+1:])
-	return port, "", err
+	q.file = ""
+	q.act.Host = s[:i]
+	q.act.Port, err = units.ParsePort(s[i+1:])
+	return err
 }
 
 // answer is check's answer to one question.
@@ -115,13 +116,12 @@ type question struct {
 	file string // "" for a port
 }
 
-// ask adds the flag that asks one question. Of an address only the port counts, because
-// the kernel sees no names.
+// ask adds the flag that asks one question.
 func (o *checkFlags) ask(fs *pflag.FlagSet, name string, act enforce.Act, usage string) {
 	o.each(fs, name, usage, func(s string) (err error) {
 		q := question{answer{Question: name, About: s}, act, s}
 		if name == "connect" {
-			q.act.Port, q.file, err = parseTarget(s)
+			err = q.aim(s)
 		}
 		o.questions = append(o.questions, q)
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/nearest"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/units"
@@ -52,11 +53,25 @@ func (m *mistakes) flag(fs *pflag.FlagSet, name, kind, value, usage string, set 
 		default:
 			err = set(s)
 		}
-		m.failIf(err != nil, "--%s %s: %v", name, shell.Quote(s), err)
+		if err != nil {
+			m.errs = append(m.errs, usageHint(instead(name, err), "--%s %s: %v", name, shell.Quote(s), err))
+		}
 		return nil
 	}}
 	fs.Var(v, name, usage)
 	return v
+}
+
+// instead returns what to type if the value of a flag is wrong, or "".
+func instead(flag string, err error) string {
+	bad, is := errors.AsType[*rule.Error](err)
+	switch {
+	case !is || bad.Hint == "":
+		return ""
+	case strings.HasPrefix(bad.Hint, "zsbx "):
+		return bad.Hint
+	}
+	return "--" + flag + " " + shell.Quote(bad.Hint)
 }
 
 // each adds a flag that may be given more than once.

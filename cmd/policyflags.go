@@ -54,6 +54,10 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.turn("net", "net.allow", "true", "open all of the network, whatever policy files say")
 	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
 	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
+	o.put("allow-host", "net.hosts", "allow connections to the host `RULE`, which is HOST[:PORT][/tls|/http|/tcp], "+
+		"and no other network; without a port it is 443")
+	o.each(fs, "allow-private-host", "the same for the host `RULE`, whose addresses may be private", o.privateHost)
+	o.put("deny-host", "net.deny_hosts", "refuse connections to `HOST[:PORT]` although --allow-host allows them")
 	o.put("unix", "net.unix", "allow connecting to the Unix socket `PATH`")
 	fs.BoolVar(&o.from.Sign, "sign", false,
 		"let git sign commits: open the agent's socket and the public keys that your git configuration names")
@@ -119,6 +123,13 @@ func (o *policyFlags) turn(flag, key, value, usage string) {
 	})
 }
 
+// privateHost is --allow-private-host.
+func (o *policyFlags) privateHost(s string) error {
+	v := named("allow-private-host", s)
+	v.Name = "private"
+	return o.asked.Put("net.hosts", v)
+}
+
 func (o *policyFlags) variable(s string) error {
 	key := "env.allow"
 	if strings.Contains(s, "=") {
@@ -168,8 +179,9 @@ func (o *policyFlags) check() error {
 	for _, turn := range o.turns {
 		turn()
 	}
-	o.excludes("net", "no-net", "connect-tcp", "bind-tcp")
-	o.excludes("no-net", "connect-tcp", "bind-tcp")
+	o.excludes("net", "no-net", "connect-tcp", "bind-tcp", "allow-host", "allow-private-host", "deny-host")
+	o.excludes("no-net", "connect-tcp", "bind-tcp", "allow-host", "allow-private-host", "deny-host")
+	o.excludes("connect-tcp", "allow-host", "allow-private-host", "deny-host")
 	o.excludes("clean-env", "inherit-env")
 	return errors.Join(o.errs...)
 }
@@ -199,6 +211,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	c, err := compose.Compose(&host, &o.from)
 	err = errors.Join(flagErr, o.composeErr(err))
 	if err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
+		c.Policy.Net.DenyHosts = nil // what they are about may be what is wrong
 		_, more := resolve.Policy(c.Policy, host)
 		err = errors.Join(err, coded(supervise.CodePolicy, more))
 	}

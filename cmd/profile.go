@@ -111,6 +111,8 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 			"origin":      n.From,
 			"connect_tcp": each(n.ConnectTCP, number),
 			"bind_tcp":    each(n.BindTCP, number),
+			"hosts":       each(n.Hosts.Allowed, hostJSON),
+			"deny_hosts":  each(n.Hosts.Denied, hostJSON),
 			"unix":        each(n.Unix, func(p resolve.Path) string { return p.Path }),
 		},
 		"env": map[string]any{"passed": envNames(plan), "left_out": r.EnvDrop},
@@ -128,6 +130,18 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 		all["policy"] = json.RawMessage(whole.Bytes())
 	}
 	return all
+}
+
+// jsonHost is a rule for hosts, or a denial. Private and ECH are left out if they are false.
+type jsonHost struct {
+	Host    string        `json:"host"` // as in a policy file: HOST[:PORT][/KIND]
+	Private bool          `json:"private,omitempty"`
+	ECH     bool          `json:"ech,omitempty"`
+	Origin  policy.Origin `json:"origin"`
+}
+
+func hostJSON(h resolve.Host) jsonHost {
+	return jsonHost{Host: h.Rule.String(), Private: h.Private, ECH: h.ECH, Origin: h.Origin}
 }
 
 type jsonLimits struct {

@@ -107,15 +107,17 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-func TestParseTarget(t *testing.T) {
-	for in, want := range map[string]uint16{"example.org:443": 443, "[::1]:80": 80, "/run/x.sock": 0, "./s": 0, "~/s": 0} {
-		if port, path, err := parseTarget(in); err != nil || port != want || (port == 0) != (path == in) {
-			t.Errorf("%s: %d, %q, %v", in, port, path, err)
+func TestAim(t *testing.T) {
+	for in, want := range map[string]string{"example.org:443": "example.org", "[::1]:80": "[::1]", "/run/x.sock": "", "./s": "", "~/s": ""} {
+		q := question{file: in}
+		if err := q.aim(in); err != nil || q.act.Host != want || (q.act.Port == 0) != (q.file == in) {
+			t.Errorf("%s: %+v, %v", in, q, err)
 		}
 	}
 	for _, bad := range []string{"", "x", ":443", "x:", "x:0", "x:65536", "x:https"} {
-		if port, path, err := parseTarget(bad); err == nil {
-			t.Errorf("%q: %d, %q", bad, port, path)
+		q := question{file: bad}
+		if err := q.aim(bad); err == nil {
+			t.Errorf("%q: %+v", bad, q)
 		}
 	}
 }

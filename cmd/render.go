@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
@@ -162,8 +163,13 @@ func (t *table) paths(plan *enforce.Plan) {
 // network adds how far the network is open.
 func (t *table) network(n *resolve.ResolvedNet) {
 	t.section("network")
-	means := map[resolve.NetMode]string{resolve.NetOpen: "all of it", resolve.NetPorts: "only the TCP ports below"}
+	means := map[resolve.NetMode]string{
+		resolve.NetOpen:  "all of it",
+		resolve.NetPorts: "only the TCP ports below",
+		resolve.NetHosts: "only the hosts below, and the session's own servers",
+	}
 	t.row(string(n.Mode), means[n.Mode], n.From.String())
+	t.hosts(&n.Hosts)
 	for _, p := range n.ConnectTCP {
 		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
 	}
@@ -173,6 +179,39 @@ func (t *table) network(n *resolve.ResolvedNet) {
 	for _, p := range n.Unix {
 		t.row("connect", p.Path, p.Rule.Origin.String())
 	}
+}
+
+// hosts adds the hosts that may be reached, and those that may not.
+func (t *table) hosts(h *resolve.Hosts) {
+	for i := range h.Allowed {
+		a := &h.Allowed[i]
+		t.row("host", a.Rule.String()+marks(a), a.Origin.String())
+	}
+	for i := range h.Denied {
+		d := &h.Denied[i]
+		t.row("deny", d.Rule.String(), d.Origin.String())
+	}
+	if h.NXDomain {
+		t.row("refused", "names do not exist")
+	}
+}
+
+// marks returns in words what a rule says beside its text, in brackets, or "".
+func marks(h *resolve.Host) string {
+	var all []string
+	if h.Private {
+		all = append(all, "private addresses, too")
+	}
+	if h.ECH {
+		all = append(all, "ECH")
+	}
+	if h.Form == rule.All {
+		all = append(all, "every public name: names that are looked up can carry data out")
+	}
+	if all == nil {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
 }
 
 // limits adds the limits and the lists of the guard.

@@ -23,6 +23,7 @@ type runFlags struct {
 	policyFlags
 
 	explainFile string
+	hostsLog    string // where connections by name are noted
 	dryRun      bool
 }
 
@@ -55,6 +56,7 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false,
 		"macOS: have sandbox-exec(1) apply the limits, without a check that it did")
 	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
+	o.text(fs, &o.hostsLog, "hosts-log", "write what --allow-host allowed and refused to `FILE`, one line of JSON each")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
@@ -142,6 +144,10 @@ func (o *runFlags) check(a *app, argv []string) error {
 		_, err := os.Stat(filepath.Dir(o.explainFile))
 		o.failIf(err != nil, "--explain-file: %v", err)
 	}
+	if o.hostsLog != "" {
+		_, err := os.Stat(filepath.Dir(o.hostsLog))
+		o.failIf(err != nil, "--hosts-log: %v", err)
+	}
 	if o.opts.Name != "" {
 		err := track.CheckName(o.opts.Name)
 		o.failIf(err != nil, "--name: %v", err)
@@ -151,8 +157,8 @@ func (o *runFlags) check(a *app, argv []string) error {
 		o.excludes(explain, "exec", "keep", "track-only", "dry-run")
 	}
 	o.excludes("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
-		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "sign", "env", "clean-env", "private-home",
-		"private-pids", "no-baseline", "strict")
+		"net", "no-net", "connect-tcp", "bind-tcp", "allow-host", "allow-private-host", "deny-host", "hosts-log",
+		"unix", "sign", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
 	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
@@ -160,8 +166,8 @@ func (o *runFlags) check(a *app, argv []string) error {
 
 // limiting are flags that few other programs have.
 var limiting = []string{
-	"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--private-home",
-	"--private-pids",
+	"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--allow-host",
+	"--allow-private-host", "--deny-host", "--private-home", "--private-pids",
 }
 
 // warnOfLate warns about flags of zsbx that come after the command, and so go to the

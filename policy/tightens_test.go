@@ -57,7 +57,7 @@ func TestTightens(t *testing.T) {
 			}
 		}
 		for _, port := range append(portNumbers(base), 80) {
-			if after.Connect(port).Allowed && !before.Connect(port).Allowed || after.Bind(port).Allowed && !before.Bind(port).Allowed {
+			if after.Connect("x.example", port).Allowed && !before.Connect("x.example", port).Allowed || after.Bind(port).Allowed && !before.Bind(port).Allowed {
 				t.Fatalf("port %d is open afterwards only", port)
 			}
 		}

@@ -311,6 +311,7 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		}
 		if a.Path == "" && a.Name == "" {
 			out.Reason += p.butOwn()
+			out.Hint.Flags = rule.Flag
 		}
 		return
 	case answer.Bind:
@@ -330,7 +331,7 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 
 // butOwn is the end of "there is no network", if the session has one for its own servers.
 func (p *Plan) butOwn() string {
-	if p.own {
+	if p.own && p.Policy.Net.Mode == resolve.NetNone {
 		return " but the session's own on localhost"
 	}
 	return ""
@@ -346,7 +347,7 @@ func (p *Plan) explainFilter(out *Answer, a *Act) {
 	if p.Policy.Net.Mode != resolve.NetNone || !strings.HasPrefix(a.Name, "socket") {
 		return
 	}
-	network := p.Policy.Connect(0)
+	network := p.Policy.Connect("", 0)
 	out.Reason = network.Reason + p.butOwn()
 	out.Origin = network.Origin
 	if network.Origin.Source != "--no-net" {
@@ -437,7 +438,7 @@ func (p *Plan) rule(a *Act, got answer.Answer) resolve.Verdict {
 			return p.socketRule(a.Path, got.Verdict)
 		}
 		if a.Name == "" {
-			return p.Policy.Connect(a.Port)
+			return p.Policy.Connect(a.Host, a.Port)
 		}
 	case answer.Bind:
 		if a.Path == "" {

@@ -45,13 +45,13 @@ func (p *Plan) reaches(fd, domain int) string {
 		}
 		return ""
 	}
-	net := p.Policy.Net.Mode
+	net := &p.Policy.Net
 	switch {
-	case net == resolve.NetOpen:
+	case net.Mode == resolve.NetOpen:
 		return ""
 	case !hasFixedPeers(fd, domain, checked):
 		return "a socket that could send anywhere, and the network is closed to the command"
-	case net == resolve.NetNone && p.Seccomp != nil:
+	case net.OwnOnly() && p.Seccomp != nil:
 		return "a TCP socket, which the command could connect again or make listen, " +
 			"and the network is closed to it; use a pipe instead"
 	}

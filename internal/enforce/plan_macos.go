@@ -19,6 +19,8 @@ func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	const none = "it needs a namespace, which only Linux has"
 	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
 	rep.everywhere()
+	p.noHosts = "zsbx reaches hosts by name only on Linux"
+	rep.hosts(p.noHosts)
 	if !p.Caps.Seatbelt {
 		rep.core(GapFiles, onlyAllowed, "Seatbelt is needed: "+orUnknown(p.Caps.SeatbeltReason), policy.Origin{})
 		return

@@ -125,8 +125,8 @@ func (p *Plan) needed(a *Act, gains bool) (out []learn.Need) {
 		n.Key = "net.connect_tcp"
 		if a.Path != "" {
 			n.Key = "net.unix"
-		} else if a.Port == 0 {
-			return nil // an abstract socket
+		} else if a.Port == 0 || p.Policy.Net.Mode == resolve.NetHosts {
+			return nil // an abstract socket, or a host: see explainRefused
 		}
 	case answer.Bind:
 		n.Change = a.Path != ""

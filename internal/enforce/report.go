@@ -219,15 +219,8 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode == resolve.NetHosts && p.hosts == nil {
-		r.add(Gap{
-			Name:    GapHosts,
-			Kind:    Core,
-			Promise: "the hosts that are listed, and no others, can be reached",
-			Why:     p.noHosts + "; without the promise none can be",
-			Hint:    "--no-net",
-			Origin:  net.From,
-		})
+	if p.hosts == nil {
+		r.hosts(p.noHosts)
 	}
 	if net.Mode != resolve.NetPorts || p.Broker.ChecksSockets() {
 		return
@@ -251,6 +244,22 @@ func (r *report) network() {
 			Origin:  net.BindTCP[0].Origin,
 		})
 	}
+}
+
+// hosts adds the gap for hosts that can't be reached by name.
+func (r *report) hosts(why string) {
+	net := r.p.Policy.Net
+	if net.Mode != resolve.NetHosts {
+		return
+	}
+	r.add(Gap{
+		Name:    GapHosts,
+		Kind:    Core,
+		Promise: "the hosts that are listed, and no others, can be reached",
+		Why:     why + "; without the promise none can be",
+		Hint:    "--no-net",
+		Origin:  net.From,
+	})
 }
 
 // socket adds gaps for the ways that are left to daemons outside.

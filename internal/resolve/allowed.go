@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/policy"
@@ -20,6 +21,7 @@ type Verdict struct {
 	Deny    *DenyPath     // the denial that forbids it; nil for none
 	Origin  policy.Origin // where the deciding rule was written; zero if there is none
 	Reason  string        // the same in words
+	Flag    string        // the flag that allows a host; "" for other refusals
 }
 
 // Allowed reports whether the command may access a path. If the path does not exist, the
@@ -124,27 +126,61 @@ func (d *DenyPath) Covers(name string) bool {
 	return err != nil || g.Match(name)
 }
 
-// Connect reports whether the command may connect to a TCP port of any host,
-// this one included.
-func (r *Resolved) Connect(port uint16) Verdict { return r.Net.port(port, r.Net.ConnectTCP, "connect") }
+// Connect reports whether the command may connect to a TCP port of a host: a name or an address.
+// The host counts only if the network is limited to hosts.
+func (r *Resolved) Connect(host string, port uint16) Verdict {
+	if r.Net.Mode == NetHosts {
+		return r.Net.host(host, port)
+	}
+	return r.Net.port(port, r.Net.ConnectTCP, "connect")
+}
 
 // Bind reports whether the command may listen on a TCP port.
 func (r *Resolved) Bind(port uint16) Verdict { return r.Net.port(port, r.Net.BindTCP, "listen") }
 
 func (n *ResolvedNet) port(port uint16, list []policy.Port, verb string) Verdict {
-	at := slices.IndexFunc(list, func(p policy.Port) bool { return p.Number == port })
-	switch {
-	case n.Mode == NetOpen:
+	switch n.Mode {
+	case NetOpen:
 		return Verdict{Allowed: true, Origin: n.From, Reason: fmt.Sprintf("the network is open (%s)", n.From)}
-	case n.Mode == NetNone:
+	case NetNone:
 		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
-	case at < 0:
+	case NetHosts: // to listen
+		reason := fmt.Sprintf("only the session itself reaches its servers (%s)", n.From)
+		return Verdict{Origin: n.From, Reason: reason}
+	}
+	at := slices.IndexFunc(list, func(p policy.Port) bool { return p.Number == port })
+	if at < 0 {
 		reason := fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)
 		return Verdict{Origin: n.From, Reason: reason}
 	}
 	from := list[at].Origin
 	reason := fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)
 	return Verdict{Allowed: true, Origin: from, Reason: reason}
+}
+
+// host answers for a host that the command connects to by name or address.
+func (n *ResolvedNet) host(host string, port uint16) Verdict {
+	got := n.Hosts.Rules.Decide(rule.Target(host, port))
+	switch {
+	case got.Denial != nil:
+		from := originOf(n.Hosts.Denied, got.Denial)
+		return Verdict{Origin: from, Reason: fmt.Sprintf("%s (%s)", got.Text, from)}
+	case !got.Allowed():
+		return Verdict{Origin: n.From, Reason: fmt.Sprintf("%s (%s)", got.Text, n.From), Flag: got.Flag}
+	}
+	from := originOf(n.Hosts.Allowed, got.Rule)
+	reason := fmt.Sprintf("%s is allowed by %q (%s)", got.Where(), got.Rule.String(), from)
+	return Verdict{Allowed: true, Origin: from, Reason: reason}
+}
+
+// originOf returns where a rule of a list was written. Of several that say the same the last one counts.
+func originOf(list []Host, r *rule.Rule) policy.Origin {
+	for _, h := range slices.Backward(list) {
+		if h.Rule == *r {
+			return h.Origin
+		}
+	}
+	return policy.Origin{}
 }
 
 // Lists reports whether a list of ports has a port.

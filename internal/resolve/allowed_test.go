@@ -88,7 +88,7 @@ func TestConnect(t *testing.T) {
 		{"net.bind_tcp = [443]", false, true, "only listed TCP ports may be used to connect (p.toml:1:17), not 443"},
 	} {
 		r := mustResolve(t, mustTOML(t, tt.toml), h)
-		c, b := r.Connect(443), r.Bind(443)
+		c, b := r.Connect("x.example", 443), r.Bind(443)
 		if c.Allowed != tt.connect || b.Allowed != tt.bind || c.Reason != tt.reason {
 			t.Errorf("%s: %+v, %+v", tt.toml, c, b)
 		}

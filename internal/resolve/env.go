@@ -28,6 +28,7 @@ func (rs *resolver) environment(env *policy.Env, presets []policy.Named) {
 		vars:  make(map[string]envVar, len(rs.host.Env)+32),
 		names: make(map[string]*policy.Named, len(env.Allow)),
 		agent: rs.allowedAgent(),
+		hosts: rs.r.Net.Mode == NetHosts,
 	}
 	rs.allowVariables(&f, env.Allow)
 	f.take(rs.host.Env)
@@ -115,6 +116,7 @@ func (rs *resolver) allowedAgent() string {
 type envFilter struct {
 	mode     string
 	agent    string // value of SSH_AUTH_SOCK to pass on
+	hosts    bool   // zsbx uses the proxies itself
 	vars     map[string]envVar
 	names    map[string]*policy.Named // Env.Allow's names
 	globs    []string                 // Env.Allow's globs
@@ -122,12 +124,16 @@ type envFilter struct {
 }
 
 // passes decides whether a variable of the caller's reaches the command. A glob does not
-// include what controls a loader or looks like a secret: it must be named in full.
+// include what controls a loader or looks like a secret: it must be named in full. Nor does it
+// include a proxy if the network is limited to hosts: zsbx asks the proxy for the command.
 func (f *envFilter) passes(name, value string) bool {
+	named := f.names[name]
+	if f.hosts && named == nil && variables.In("proxy", name) {
+		return false
+	}
 	if f.mode == policy.EnvInherit {
 		return true
 	}
-	named := f.names[name]
 	loader := variables.SteersLoader(name)
 	if loader && f.mode == policy.EnvScrubbed {
 		if named != nil {
@@ -174,8 +180,8 @@ func (f *envFilter) java(v *view, names []policy.Named) {
 
 // LeftOut returns the variables of EnvDrop that a command may miss, the most likely first: those
 // that are kept unless their value has a password, then others, then secrets, and those that steer
-// a loader. Left out are those that shells, terminals and desktops set for themselves, and what no shell could set. It
-// returns nothing if the policy names all that the command gets.
+// a loader. Left out are those that shells, terminals and desktops set for themselves, what no shell could set,
+// and proxies that zsbx asks itself. It returns nothing if the policy names all that the command gets.
 func (r *Resolved) LeftOut() (names []string) {
 	if r.env.Mode.Value == policy.EnvVars {
 		return nil
@@ -192,6 +198,9 @@ func (r *Resolved) LeftOut() (names []string) {
 		return 1
 	}
 	for _, name := range r.EnvDrop {
+		if r.Net.Mode == NetHosts && variables.In("proxy", name) {
+			continue
+		}
 		if syntax.NameLen(name) == len(name) && !variables.In("session", name) {
 			names = append(names, name)
 		}

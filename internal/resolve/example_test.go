@@ -58,7 +58,7 @@ connect_tcp = [443]
 	fmt.Println(r.Env)
 	fmt.Println(r.Allowed("main.go", policy.Write).Reason)
 	fmt.Println(r.Allowed("sub/.env", policy.Read).Reason)
-	fmt.Println(r.Connect(80).Reason)
+	fmt.Println(r.Connect("x.example", 80).Reason)
 	// Output:
 	// rox /usr policy.toml:3:8
 	// rw /src/app policy.toml:4:7

@@ -9,27 +9,37 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// net decides how much of the network is open. A list of ports, empty or not, limits the
-// network to these ports, whether allow is "false" or not set.
+// net decides how much of the network is open. A list of ports or hosts, empty or not, limits the
+// network to these, whether allow is "false" or not set.
 func (rs *resolver) net(n *policy.Net) {
 	out := &rs.r.Net
 	ports := slices.Concat(n.ConnectTCP, n.BindTCP)
-	byFlag := slices.ContainsFunc(ports, func(p policy.Port) bool { return fromFlag(p.Origin) })
+	byFlag := slices.ContainsFunc(ports, func(p policy.Port) bool { return fromFlag(p.Origin) }) ||
+		slices.ContainsFunc(n.Hosts, func(h policy.Host) bool { return fromFlag(h.Origin) })
 	for _, p := range ports {
 		if p.Number == 0 {
 			rs.fail(p.Origin, policy.CodeValue, "", "port 0 is not between 1 and 65535")
 		}
 	}
 	allow := n.Allow
+	outranked := fromFlag(allow.Origin) && !byFlag // --net and --no-net outrank files
 	switch {
-	case n.ConnectTCP == nil && n.BindTCP == nil, fromFlag(allow.Origin) && !byFlag: // --net and --no-net outrank files
+	case n.Hosts != nil && !outranked:
+		rs.hosts(n, byFlag)
+		return
+	case n.ConnectTCP == nil && n.BindTCP == nil, outranked:
 		out.Mode = NetOpen
 		out.From = cmp.Or(allow.Origin, policy.Origin{Source: "default"})
 		if allow.Value == "false" {
 			out.Mode = NetNone
 		}
+		if !outranked {
+			rs.noHosts(n.DenyHosts)
+		}
 		return
-	case len(ports) == 0:
+	}
+	rs.noHosts(n.DenyHosts)
+	if len(ports) == 0 {
 		out.Mode = NetNone
 		out.From = policy.Origin{Source: "an empty list of ports"}
 		return

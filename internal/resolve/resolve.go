@@ -26,7 +26,7 @@ func Policy(p *policy.Policy, h host.Host) (*Resolved, error) {
 	flat := p.On(h.OS)
 	paths := 0
 	asked := len(flat.FS.Deny) + len(flat.Net.ConnectTCP) + len(flat.Net.BindTCP) + len(flat.Net.Unix) +
-		len(flat.Env.Allow) + len(flat.Env.Set)
+		len(flat.Net.Hosts) + len(flat.Net.DenyHosts) + len(flat.Env.Allow) + len(flat.Env.Set)
 	for rule := range flat.Rules {
 		paths++
 		if !rule.Optional { // not from the baseline or a preset

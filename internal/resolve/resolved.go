@@ -162,6 +162,22 @@ type Host struct {
 	Origin policy.Origin
 }
 
+// addTo adds the rules to those that a policy has.
+func (h *Hosts) addTo(n *policy.Net) {
+	n.Hosts = []policy.Host{}
+	for i := range h.Allowed {
+		a := &h.Allowed[i]
+		n.Hosts = append(n.Hosts, policy.Host{Rule: a.String(), Private: a.Private, ECH: a.ECH, Origin: a.Origin})
+	}
+	for i := range h.Denied {
+		d := &h.Denied[i]
+		n.DenyHosts = append(n.DenyHosts, policy.Named{Value: d.String(), Origin: d.Origin})
+	}
+	if h.NXDomain {
+		n.DenyBy = policy.Named{Value: "nxdomain"}
+	}
+}
+
 // Host returns the machine for which it was resolved.
 func (r *Resolved) Host() *host.Host { return &r.host.Host }
 
@@ -195,6 +211,9 @@ func (r *Resolved) Policy() *policy.Policy {
 	if r.Net.Mode == NetPorts {
 		p.Net.ConnectTCP = append([]policy.Port{}, r.Net.ConnectTCP...)
 		p.Net.BindTCP = append([]policy.Port{}, r.Net.BindTCP...)
+	}
+	if r.Net.Mode == NetHosts {
+		r.Net.Hosts.addTo(&p.Net)
 	}
 	if r.Net.From.Source != "default" {
 		p.Net.Allow = policy.Named{Value: strconv.FormatBool(r.Net.Mode == NetOpen), Origin: r.Net.From}

@@ -61,6 +61,7 @@ type Act struct {
 	CrossMount bool // Path and To are on different mounts outside, too
 
 	Port   uint16
+	Host   string // a name or an address, for Port of a Connect; "" if it is not known
 	Name   string // an abstract socket's name without the NUL byte, or a system call
 	Args   [6]uint64
 	Inside bool // Path is in the /proc directory of a process of the session

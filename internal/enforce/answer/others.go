@@ -3,6 +3,7 @@ package answer
 import (
 	"slices"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -16,11 +17,32 @@ func (w *World) connect(a *Act) Answer {
 	if a.Name != "" {
 		return w.connectAbstract()
 	}
+	if w.Broker != nil && w.Broker.Net.Mode == resolve.NetHosts {
+		return w.connectHost(a)
+	}
 	ans := w.port(a.Port, landlock.NetConnectTCP)
 	if ans.By != Seccomp && w.Broker.ChecksSockets() && w.closedPort(a.Port) {
 		return refused(Broker, "EACCES", "")
 	}
 	return ans
+}
+
+// connectHost answers if the network is limited to hosts. The session's own servers can't be
+// distinguished from others on this machine.
+func (w *World) connectHost(a *Act) Answer {
+	ask := rule.Target(a.Host, a.Port)
+	named := len(ask.Names) > 0
+	hosts := &w.Broker.Net.Hosts
+	got := hosts.Rules.Decide(ask)
+	switch {
+	case a.Host == "":
+		return Answer{Verdict: Undecided, By: Broker}
+	case got.Allowed():
+		return allowed()
+	case named && hosts.NXDomain:
+		return refused(Broker, "EAI_NONAME", "") // getaddrinfo(3)
+	}
+	return refused(Broker, "EACCES", "")
 }
 
 // connectPath answers for a Unix socket by path. It can't distinguish the session's sockets

@@ -50,7 +50,7 @@ func (w *sbpl) network(r *resolve.Resolved) {
 		for _, p := range r.Net.BindTCP {
 			w.allow([]string{"network-bind", "network-inbound"}, p.Origin.String(), tcpFilter("local", p.Number))
 		}
-	case resolve.NetNone:
+	case resolve.NetNone, resolve.NetHosts: // of the hosts none can be reached: see enforce.GapHosts
 		w.section("network: none")
 	default:
 		w.fail(string(r.Net.Mode), r.Net.From, errors.New("the network mode is unknown"))
