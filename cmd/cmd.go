@@ -51,8 +51,8 @@ type app struct {
 	args   []string     // without the program's name
 	mistakes
 
-	// left is a command that has ended and whose processes --keep leaves running. The
-	// process in the background goes on serving them.
+	// left is a command that has ended and whose processes --keep leaves running, if there are any. The
+	// process in the background goes on serving them, and what they have sent.
 	left *supervise.Command
 }
 

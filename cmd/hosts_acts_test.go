@@ -4,9 +4,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // hostsAct is the first argument with which the test binary does one act on the network and ends.
@@ -28,7 +31,8 @@ func doHostsAct(name string, args []string) int {
 
 // hostsActs are the acts. Each prints what it got, or returns an error.
 var hostsActs = map[string]func([]string) error{
-	"get": actGet,
+	"get":  actGet,
+	"dial": actDial,
 }
 
 // actGet asks as programs in Go do.
@@ -40,5 +44,34 @@ func actGet(a []string) error {
 	}
 	b, err := io.ReadAll(r.Body)
 	fmt.Println(strings.TrimSpace(string(b)))
+	return err
+}
+
+// actDial connects, sends each further argument, in which a backslash is as in Go, and prints what
+// comes back in a while.
+func actDial(a []string) error {
+	c, err := net.Dial("tcp", a[0])
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, text := range a[1:] {
+		text, err := strconv.Unquote(`"` + text + `"`)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			return err
+		}
+	}
+	return printAnswer(c)
+}
+
+// printAnswer prints what a server sends until it pauses.
+func printAnswer(c net.Conn) error {
+	b := make([]byte, 65536)
+	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	n, err := c.Read(b)
+	fmt.Printf("%.300q\n", b[:n])
 	return err
 }

@@ -102,16 +102,16 @@ s.bind(0, "127.0.0.1", () => fetch("https://a.example/x").then(() => s.send("ech
 // files makes what some clients need.
 func (b *bed) files(t *testing.T) {
 	t.Helper()
-	for _, d := range []string{"/crate/src", "/.cargo"} {
+	for _, d := range []string{"/crate/src", "/home/.cargo"} {
 		if err := os.MkdirAll(b.Dir+d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, text := range map[string]string{
-		"J.java":             javaClient,
-		"crate/src/lib.rs":   "",
-		"crate/Cargo.toml":   "[package]\nname = \"c\"\nversion = \"0.1.0\"\n[dependencies]\npkg = \"1\"\n",
-		".cargo/config.toml": cargoConfig,
+		"J.java":                  javaClient,
+		"crate/src/lib.rs":        "",
+		"crate/Cargo.toml":        "[package]\nname = \"c\"\nversion = \"0.1.0\"\n[dependencies]\npkg = \"1\"\n",
+		"home/.cargo/config.toml": cargoConfig,
 	} {
 		if err := os.WriteFile(b.Dir+"/"+name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -32,8 +32,12 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.env = []string{"HOME=" + b.Dir, "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
+	b.env = []string{"HOME=" + b.Dir + "/home", "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
 	b.act = self + " " + hostsAct + " "
+	if err := os.Mkdir(b.Dir+"/home", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.flags = []string{"--rox", self}
 	c, err := internet.Command(b.Options, "true")
 	if err != nil {
 		t.Fatal(err)

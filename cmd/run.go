@@ -120,7 +120,7 @@ func (o *runFlags) needsFront() bool {
 // finish waits for the command and reports how it went.
 func (o *runFlags) finish(a *app, command *supervise.Command, argv []string, words *patient) error {
 	res, err := command.Wait()
-	if res.Report.Kept {
+	if o.opts.Keep { // what it has sent may be on its way when it has ended
 		a.left = command
 	}
 	a.tellOf(command.Plan(), &res, argv)

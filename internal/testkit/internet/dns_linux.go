@@ -29,7 +29,8 @@ func (s *servers) answer(question []byte, at string) []byte {
 		name := strings.TrimSuffix(q.Name.String(), ".")
 		s.log("dns %s %s at %s", name, strings.TrimPrefix(q.Type.String(), "Type"), at)
 		addrs := find(q.Name.String(), q.Type == dnsmessage.TypeA)
-		if addrs == nil {
+		if addrs == nil || strings.HasSuffix(name, ".behind.example") {
+			addrs = nil
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		for _, body := range bodies(q.Type, addrs) {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -44,7 +45,11 @@ func Command(o Options, argv ...string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	c := exec.Command(self, argv...)
-	c.Env = append(os.Environ(), variable+"="+string(b))
+	c.Env = append(c.Environ(), variable+"="+string(b))
+	c.Env = slices.DeleteFunc(c.Env, func(e string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(e), "=")
+		return strings.HasSuffix(name, "_proxy")
+	})
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if uid := os.Getuid(); uid != 0 {
 		gid := os.Getgid()

@@ -97,7 +97,7 @@ func (s *servers) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 	to := net.JoinHostPort(addrs[0].String(), port)
 	if r.Method != http.MethodConnect {
-		(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		(&httputil.ReverseProxy{Transport: &http.Transport{}, Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(&url.URL{Scheme: "http", Host: to})
 			p.Out.Host = r.Host
 		}}).ServeHTTP(w, r)

@@ -30,27 +30,26 @@ var listeners = []string{
 
 // zone has the names. "*." is any depth.
 var zone = map[string][]string{
-	"a.example":         {Shared, "2001:db8::80"},
-	"b.example":         {Shared, "2001:db8::80"},
-	"evil.example":      {Shared, "2001:db8::80"},
-	"*.evil.example":    {"198.51.100.66"},
-	"four.example":      {Shared},
-	"wild.example":      {Other},
-	"*.wild.example":    {Other},
-	"ssh.example":       {"203.0.113.22"},
-	"slow.example":      {"203.0.113.90"},
-	"hole.example":      {"203.0.113.91"},
-	"proxy.example":     {Proxy},
-	"eyes.example":      {"2001:db8:dead::1", Shared}, // no route to the first
-	"many.example":      {"192.0.2.1", "192.0.2.2", Shared},
-	"corp.example":      {"10.38.140.27"},
-	"in127.example":     {"127.0.0.1"},
-	"in10.example":      {"10.0.0.1"},
-	"metadata.example":  {"169.254.169.254"},
-	"in6.example":       {"::1"},
-	"mapped.example":    {"::ffff:10.0.0.1"},
-	"svc.corp.local":    {"10.0.0.1"},
-	"xn--nxasmq6b.test": {Shared},
+	"a.example":        {Shared, "2001:db8::80"},
+	"b.example":        {Shared, "2001:db8::80"},
+	"evil.example":     {Shared, "2001:db8::80"},
+	"*.evil.example":   {"198.51.100.66"},
+	"four.example":     {Shared},
+	"wild.example":     {Other},
+	"*.wild.example":   {Other},
+	"ssh.example":      {"203.0.113.22"},
+	"slow.example":     {"203.0.113.90"},
+	"hole.example":     {"203.0.113.91"},
+	"proxy.example":    {Proxy},
+	"eyes.example":     {"2001:db8:dead::1", Shared}, // no route to the first
+	"many.example":     {"192.0.2.1", "192.0.2.2", Shared},
+	"corp.example":     {"10.38.140.27"},
+	"in127.example":    {"127.0.0.1"},
+	"in10.example":     {"10.0.0.1"},
+	"metadata.example": {"169.254.169.254"},
+	"in6.example":      {"::1"},
+	"mapped.example":   {"::ffff:10.0.0.1"},
+	"*.behind.example": {Other}, // known to the proxy only
 }
 
 // moving has the names whose address is another one after the first question for it.

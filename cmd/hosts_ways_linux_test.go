@@ -1,0 +1,193 @@
+package cmd
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/internal/testkit/internet"
+)
+
+// way is a run with a network by name that must work, or be refused in a way that is said. In its
+// script ZSBX is the beginning of a command line that runs a command with the hosts, and ACT one of
+// an act.
+type way struct {
+	name   string
+	hosts  string // rules, separated by blanks; those with a "!" are denied, with a "~" they may be private
+	script string
+	want   string // a pattern of what is printed
+	seen   string // a pattern of what the servers see; "" for none
+	not    string // a pattern of what they must not see; "" for none
+	needs  string // a program, or "" for curl
+	opts   internet.Options
+	env    []string
+}
+
+const get = "curl -sS https://a.example/x"
+
+var ways = []way{
+	{name: "tty", hosts: "a.example", script: "ZSBX --tty -- " + get, want: "^page"},
+	{name: "private home", hosts: "a.example", script: "unset HOME; ZSBX --private-home -- " + get, want: "^page"},
+	{name: "private pids", hosts: "a.example", script: "ZSBX --private-pids -- " + get, want: "^page"},
+	{name: "explain", hosts: "a.example", script: "ZSBX --explain -- " + get, want: "page of"},
+	{name: "subtree", hosts: "a.example", script: "ZSBX --track subtree -- " + get, want: "^page"},
+	{name: "all Unix sockets", hosts: "a.example", script: "ZSBX --unix / -- " + get, want: "^page"},
+	{name: "kept", hosts: "a.example", script: `ZSBX --keep -- sh -c '(sleep 0.5; ` + get + ` >got; touch done) >/dev/null 2>&1 &'; ` +
+		"until test -e done; do sleep 0.1; done; cat got", want: "^page"},
+	{name: "stopped", hosts: "a.example a.example:7", script: "ZSBX -- " + stoppedScript + ` & sleep 0.3; kill -STOP $!; sleep 1; kill -CONT $!; wait`,
+		want: "^echoed$", needs: "/usr/bin/python3"},
+	{name: "two kinds of address, one without route", hosts: "eyes.example", script: "ZSBX -- curl -sS https://eyes.example/x", want: "^page",
+		seen: "at 203.0.113.80"},
+	{name: "the same in Python", hosts: "eyes.example:80", script: "ZSBX -- /usr/bin/python3 -c '" + eyesScript + "'", want: "page of",
+		needs: "/usr/bin/python3"},
+	{name: "the same in Node", hosts: "eyes.example:80", script: `ZSBX -- node -e 'require("http").get("http://eyes.example/x", r => r.pipe(process.stdout))'`,
+		want: "^page", needs: "node"},
+	{name: "several addresses without route", hosts: "many.example:80", script: "ZSBX -- curl -sS http://many.example/x", want: "^page"},
+	{name: "search list", hosts: "a.example", script: "ZSBX -- " + get, want: "^page", not: "corp.local",
+		opts: internet.Options{Resolv: "search corp.local\noptions ndots:5"}},
+	{name: "hosts file", hosts: "here.example:80", script: "ZSBX -- curl -sS http://here.example/x", want: "^page of here", not: "dns ",
+		opts: internet.Options{Hosts: "203.0.113.80 here.example"}},
+	{name: "private in the hosts file", hosts: "here.example:80", script: "ZSBX -- curl -sS http://here.example/x", want: "private", not: "tcp |dns ",
+		opts: internet.Options{Hosts: "10.38.140.27 here.example"}},
+	{name: "allowed in the hosts file", hosts: "~here.example:80", script: "ZSBX -- curl -sS http://here.example/x", want: "^page of here",
+		opts: internet.Options{Hosts: "10.38.140.27 here.example"}},
+	{name: "resolve", hosts: "a.example", script: "ZSBX -- " + get, want: "^page",
+		opts: internet.Options{NSS: "files resolve [!UNAVAIL=return] dns"}},
+	{name: "proxy", hosts: "a.example", script: "ZSBX -- " + get, want: "^page", seen: `proxy CONNECT a\.example:443 Basic bWU6c2VjcmV0`,
+		env: []string{"https_proxy=http://me:secret@203.0.113.3:3128"}},
+	{name: "proxy for HTTP", hosts: "a.example:80", script: "ZSBX -- curl -sS http://a.example/x", want: "^page of a.example",
+		seen: `proxy GET http://a\.example/x`, env: []string{"http_proxy=http://203.0.113.3:3128"}},
+	{name: "proxy that knows more names", hosts: "x.behind.example", script: "ZSBX -- curl -sSk https://x.behind.example/x", want: "^page",
+		env: []string{"https_proxy=http://203.0.113.3:3128"}},
+	{name: "proxy that refuses", hosts: "evil.example", script: "ZSBX -- curl -sS https://evil.example/x", want: "403|proxy",
+		not: "tls evil", env: []string{"https_proxy=http://me:secret@203.0.113.3:3128"}},
+	{name: "no proxy", hosts: "a.example", script: "ZSBX -- " + get, want: "^page", not: "proxy",
+		env: []string{"https_proxy=http://203.0.113.3:3128", "no_proxy=a.example"}},
+	{name: "upload", hosts: "slow.example:9001", script: "ZSBX -- /usr/bin/python3 -c '" + uploadScript + "'; sleep 3", want: "^sent$",
+		seen: "slow 16777216 clean", needs: "/usr/bin/python3"},
+	{name: "upload, kept", hosts: "slow.example:9001", script: "ZSBX --keep -- /usr/bin/python3 -c '" + uploadScript + "'; sleep 3", want: "^sent$",
+		seen: "slow 16777216 clean", needs: "/usr/bin/python3"},
+	{name: "black holes", hosts: "hole.example:2222 a.example", script: "ZSBX -- /usr/bin/python3 -c '" + holesScript + "'", want: "^page$",
+		needs: "/usr/bin/python3"},
+	{name: "signal at a black hole", hosts: "hole.example:2222", script: "ZSBX -- timeout -s INT 0.5 /usr/bin/python3 -c '" + holeScript + "'; echo $?",
+		want: `(?s)^interrupted$.*^124$`, needs: "/usr/bin/python3"},
+	{name: "SO_SNDTIMEO at a black hole", hosts: "hole.example:2222", script: "ZSBX -- /usr/bin/python3 -c '" + sendTimeoutScript + "'",
+		want: "^115$", needs: "/usr/bin/python3"},
+	{name: "nobody listens", hosts: "a.example:4000", script: "ZSBX -- ACT dial a.example:4000", want: "connection refused"},
+	{name: "own server", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownScript + "'", want: "^served$", needs: "/usr/bin/python3"},
+	{name: "localhost", hosts: "localhost:5432", script: "ZSBX -- ACT dial 127.0.0.1:5432 x", want: `^"x"$`},
+	{name: "localhost, another port", hosts: "localhost:5432", script: "ZSBX -- ACT dial 127.0.0.1:7 x", want: "permission denied", not: "tcp "},
+	{name: "address", hosts: "203.0.113.80:80", script: "ZSBX -- curl -sS http://203.0.113.80/x", want: "^page", not: "dns "},
+	{name: "address with IPv6", hosts: "[2001:db8::80]:80", script: "ZSBX -- curl -sS 'http://[2001:db8::80]/x'", want: "^page"},
+	{name: "prefix", hosts: "10.38.0.0/16:80", script: "ZSBX -- curl -sS http://10.38.140.27/x", want: "^page"},
+	{name: "address, another port", hosts: "203.0.113.80:80", script: "ZSBX -- ACT dial 203.0.113.80:7 x", want: "permission denied", not: "tcp "},
+	{name: "wildcard", hosts: "*.wild.example:80", script: "ZSBX -- curl -sS http://x.y.wild.example/x", want: "^page"},
+	{name: "a wildcard's parent", hosts: "*.wild.example:80", script: "ZSBX -- curl -sS http://wild.example/x", want: "not in", not: "dns |tcp "},
+	{name: "every name", hosts: "*:80", script: "ZSBX -- curl -sS http://wild.example/x", want: "^page"},
+	{name: "every name, a private address", hosts: "*:80", script: "ZSBX -- curl -sS http://corp.example/x", want: "private", not: "tcp "},
+	{name: "private", hosts: "corp.example:80", script: "ZSBX -- curl -sS http://corp.example/x", want: "10.38.140.27 is private", not: "tcp "},
+	{name: "private is allowed", hosts: "~corp.example:80", script: "ZSBX -- curl -sS http://corp.example/x", want: "^page"},
+	{name: "denied", hosts: "*.wild.example:80 !x.wild.example", script: "ZSBX -- curl -sS http://x.wild.example/x", want: "denied|deny", not: "dns |tcp "},
+	{name: "another port", hosts: "a.example", script: "ZSBX -- curl -sS http://a.example/x", want: "allowed on 443 only", not: "tcp "},
+	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
+	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
+}
+
+const stoppedScript = `/usr/bin/python3 -c '
+import socket, time
+s = socket.create_connection(("a.example", 7))
+time.sleep(1)
+s.sendall(b"echoed")
+print(s.recv(9).decode())'`
+
+const eyesScript = `
+import asyncio
+async def main():
+	r, w = await asyncio.open_connection("eyes.example", 80, happy_eyeballs_delay=0.25)
+	w.write(b"GET / HTTP/1.0\r\nHost: eyes.example\r\n\r\n")
+	print(await r.read())
+asyncio.run(main())`
+
+const uploadScript = `
+import socket
+s = socket.create_connection(("slow.example", 9001))
+s.sendall(bytes(16 << 20))
+s.close()
+print("sent")`
+
+// holesScript waits for many connections that are never made, and asks another server meanwhile.
+const holesScript = `
+import os, socket, threading, time, urllib.request
+def wait():
+	s = socket.socket()
+	try: s.connect((socket.gethostbyname("hole.example"), 2222))
+	except OSError: pass
+for _ in range(300):
+	threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.5)
+socket.create_server(("localhost", 0))
+print(urllib.request.urlopen("https://a.example/x").read().decode().split()[0], flush=True)
+os._exit(0)`
+
+const holeScript = `
+import socket
+try: socket.create_connection(("hole.example", 2222))
+except KeyboardInterrupt: print("interrupted", flush=True)`
+
+const sendTimeoutScript = `
+import socket, struct
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 200000))
+print(s.connect_ex((socket.gethostbyname("hole.example"), 2222)))`
+
+const ownScript = `
+import os, socket
+s = socket.create_server(("", 0))
+if os.fork() == 0:
+	c = socket.create_connection(("localhost", s.getsockname()[1]))
+	c.sendall(b"served")
+	os._exit(0)
+print(s.accept()[0].recv(9).decode())`
+
+// line returns a script with the words that stand for zsbx and an act replaced.
+func (b *bed) line(script, hosts string) string {
+	zsbx := "zsbx run --rw . " + strings.Join(b.flags, " ")
+	for h := range strings.FieldsSeq(hosts) {
+		switch h[0] {
+		case '!':
+			zsbx += " --deny-host '" + h[1:] + "'"
+		case '~':
+			zsbx += " --allow-private-host '" + h[1:] + "'"
+		default:
+			zsbx += " --allow-host '" + h + "'"
+		}
+	}
+	script = strings.ReplaceAll(script, "ACT ", b.act)
+	return strings.ReplaceAll(script, "ZSBX ", zsbx+" ")
+}
+
+// TestHostsWays: a network by name works, whatever else is asked of a run and however names are found.
+func TestHostsWays(t *testing.T) {
+	t.Parallel()
+	newBed(t)
+	allowsHosts(t)
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			testkit.NeedProgram(t, "curl")
+			if w.needs != "" {
+				testkit.NeedProgram(t, w.needs)
+			}
+			b := newBed(t)
+			w.opts.Dir = b.Dir
+			b.Options = w.opts
+			b.env = append(b.env, w.env...)
+			status := b.run(t, "sh", "-c", b.line(w.script, w.hosts))
+			if !regexp.MustCompile("(?m)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
+				w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.Contains(b.out, "secret") {
+				t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
+			}
+		})
+	}
+}
