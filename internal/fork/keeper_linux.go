@@ -364,11 +364,18 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
 			return true
 		}
-		m.ts[0] = 0
-		m.ts[1] = 1e6
-		call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
+		m.pause()
 	}
 	return false
+}
+
+// pause sleeps for a millisecond.
+//
+//go:norace
+func (m *keeperMem) pause() {
+	m.ts[0] = 0
+	m.ts[1] = 1e6
+	call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
 }
 
 // pay sends what is owed, or tries again a moment later.

@@ -144,19 +144,42 @@ func (m *keeperMem) serveSockets() {
 		return
 	}
 	fd := s.socket()
-	s.errno = 0
-	s.answer.Controllen = socketControl
-	if fd < 0 {
-		s.errno = uint32(-fd)
-		s.answer.Controllen = 0
-	} else {
-		s.control.fd = int32(fd)
-	}
-	call(unix.SYS_SENDMSG, uintptr(s.conn), uintptr(unsafe.Pointer(&s.answer)),
-		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0, 0)
+	r = m.reply(fd)
 	if fd >= 0 {
 		call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 	}
+	if fd >= 0 && r < 0 { // the user may have too many descriptors in flight (unix(7))
+		r = m.reply(r)
+	}
+	if r < 0 { // the caller must not wait for an answer that never comes
+		call(unix.SYS_CLOSE, uintptr(s.conn), 0, 0, 0, 0, 0)
+		s.conn = -1
+	}
+}
+
+// reply answers with a descriptor, or with a negative errno. If the kernel lacks memory, it tries for a
+// tenth of a second. It returns a negative errno if it could not answer.
+//
+//go:norace
+func (m *keeperMem) reply(fd int) int {
+	s := &m.sockets
+	s.errno = 0
+	s.answer.Controllen = socketControl
+	s.control.fd = int32(fd)
+	if fd < 0 {
+		s.errno = uint32(-fd)
+		s.answer.Controllen = 0
+	}
+	r := 0
+	for tries := 0; tries < 100; tries++ {
+		r = call(unix.SYS_SENDMSG, uintptr(s.conn), uintptr(unsafe.Pointer(&s.answer)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0, 0)
+		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
+			return r
+		}
+		m.pause()
+	}
+	return r
 }
 
 // socket makes the socket that was asked for. It returns a negative errno if that fails.

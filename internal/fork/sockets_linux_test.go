@@ -44,6 +44,7 @@ func startForSockets(t *testing.T, allLocal bool) (p *Process, line int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(pair[0]) })
+	unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
 	far := os.NewFile(uintptr(pair[1]), "far")
 	c := &Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Keeper: &Keeper{}, Sockets: far, AllLocal: allLocal}
 	if os.Getuid() != 0 {
@@ -152,6 +153,53 @@ func TestKeeperSockets(t *testing.T) {
 	}
 	if _, err := unix.Read(line, make([]byte, 1)); err != nil && err != unix.ECONNRESET {
 		t.Error(err)
+	}
+	endKept(t, p)
+}
+
+// setNofile sets how many descriptors a process can have. If its user has more in flight, it can't
+// send one (unix(7)).
+func setNofile(t *testing.T, pid int, n uint64) {
+	t.Helper()
+	var limit unix.Rlimit
+	err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit)
+	limit.Cur = n
+	if err == nil {
+		err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKeeperSocketsInFlight: a socket that can't be sent, since the user has too many descriptors in
+// flight, fails its request, and not the later ones.
+func TestKeeperSocketsInFlight(t *testing.T) {
+	const many = 64
+	stream := SocketRequest{Family: unix.AF_INET, Kind: unix.SOCK_STREAM}
+	p, line := startForSockets(t, false)
+	fd, errno := askForSocket(t, line, stream)
+	if errno != 0 {
+		testkit.Lacks(t, testkit.UserNS, errno.Error())
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	for range many + 1 {
+		if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setNofile(t, p.KeeperPid, many)
+	_, errno = askForSocket(t, line, stream)
+	if os.Getuid() != 0 && errno != unix.ETOOMANYREFS { // root may send more
+		t.Errorf("too many in flight: %v", errno)
+	}
+	unix.Close(pair[1])
+	if _, errno = askForSocket(t, line, stream); errno != 0 {
+		t.Errorf("at last: %v", errno)
 	}
 	endKept(t, p)
 }
