@@ -32,7 +32,7 @@ func Example() {
 		v := rules.Decide(ask)
 		fmt.Println(addrs[0], v.Allowed())
 		// With v.Rule.Direct() it would be connected as it is.
-		up, err := outside.Dial(context.Background(), relay.Target{Ask: ask, Who: "curl, pid 4711"})
+		up, err := outside.Dial(context.Background(), relay.Target{Ask: ask, Who: func() string { return "curl, pid 4711" }})
 		if err == nil {
 			up.Close() // or outside.Serve(client, target, up)
 		}

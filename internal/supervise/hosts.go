@@ -83,6 +83,10 @@ const mostQueued = 4096
 func (n *hostNotes) event(e egress.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.log == nil && (e.Kind == egress.Opened || e.Kind == egress.Closed) {
+		n.count(use(e), "")
+		return
+	}
 	if len(n.queue) >= mostQueued {
 		n.more++
 		return
@@ -115,22 +119,8 @@ func (n *hostNotes) tell() {
 func (n *hostNotes) note(e egress.Event) {
 	now := use(e)
 	n.write(e.Kind, now)
-	key := hostKey{now.Host, now.Port, e.Verdict.Reason}
 	n.mu.Lock()
-	u := n.uses[key]
-	first := u == nil
-	if first && len(n.order) == mostHosts {
-		n.more++
-		n.mu.Unlock()
-		return
-	}
-	if first {
-		u = now
-		n.uses[key] = u
-		n.order = append(n.order, key)
-	} else {
-		u.add(now)
-	}
+	first := n.count(now, e.Verdict.Reason)
 	said := n.said
 	if first && e.Kind == egress.Refused {
 		n.said++
@@ -139,6 +129,23 @@ func (n *hostNotes) note(e egress.Event) {
 	if first && e.Kind == egress.Refused && said < mostSaid {
 		n.say(&e)
 	}
+}
+
+// count adds to the sums, and reports whether it was the first of its kind. n.mu is locked.
+func (n *hostNotes) count(now *HostUse, why rule.Reason) (first bool) {
+	key := hostKey{now.Host, now.Port, why}
+	u := n.uses[key]
+	switch {
+	case u != nil:
+		u.add(now)
+		return false
+	case len(n.order) == mostHosts:
+		n.more++
+		return false
+	}
+	n.uses[key] = now
+	n.order = append(n.order, key)
+	return true
 }
 
 // say tells a refusal at once, but not on a screen that the command draws.
@@ -260,6 +267,9 @@ func (c *Command) noteHosts() error {
 func (c *Command) tellHosts() {
 	if c.outside != nil && c.broker != nil {
 		c.broker.Events = c.outside.event
+		if c.outside.log != nil {
+			c.broker.NameAll()
+		}
 		c.broker.Warn = func(text string) { c.warn(Warning{Text: text}) }
 	}
 }

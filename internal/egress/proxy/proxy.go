@@ -80,7 +80,7 @@ func (f *Front) basic() string {
 func (f *Front) open(ctx context.Context, c net.Conn, host string, port uint16) (*relay.Up, relay.Target, error) {
 	t := relay.Target{Ask: rule.Target(host, port)}
 	if f.Who != nil {
-		t.Who = f.Who(c)
+		t.Who = func() string { return f.Who(c) }
 	}
 	v := f.Names.Rules.Decide(t.Ask)
 	if v.Allowed() && len(t.Ask.Names) > 0 {

@@ -86,8 +86,11 @@ func (c *conn) goes(up *Up) {
 // say says what has happened to the connection.
 func (c *conn) say(k egress.Kind) {
 	c.mu.Lock()
-	e := egress.Event{Kind: k, Verdict: c.verdict, Who: c.target.Who}
+	e := egress.Event{Kind: k, Verdict: c.verdict}
 	c.mu.Unlock()
+	if k == egress.Cut || c.relay.Named {
+		e.Who = c.target.who()
+	}
 	e.Sent = c.sent.Load()
 	e.Received = c.received.Load()
 	c.relay.Events(e)

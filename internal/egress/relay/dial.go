@@ -70,8 +70,11 @@ type dialed struct {
 // race connects to the first address that answers. The next one is tried after a while, or once
 // one has failed. The error is that of the first address.
 func (r *Relay) race(ctx context.Context, all []netip.AddrPort) (net.Conn, error) {
-	if len(all) == 0 {
+	switch len(all) {
+	case 0:
 		return nil, errNoAddress
+	case 1:
+		return r.Dialer(ctx, all[0].String())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

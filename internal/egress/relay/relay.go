@@ -27,7 +27,8 @@ type Config struct {
 	Proxies *Proxies                          // nil: none
 	Events  egress.Sink                       // may be nil
 	Times   Times
-	Most    int // connections at once; 0: 4096
+	Most    int  // connections at once; 0: 4096
+	Named   bool // events name the program also if nothing was refused, which takes its time
 }
 
 // Times are how long a Relay waits for what. Each has a default.
@@ -95,8 +96,15 @@ func (r *Relay) Totals() map[string]Total {
 // Target is where a client wants to.
 type Target struct {
 	Ask  rule.Ask
-	Who  string // names the program in events; may be ""
-	Once bool   // one request of HTTP, after which the server is to end the connection
+	Who  func() string // names the program in events; may be nil
+	Once bool          // one request of HTTP, after which the server is to end the connection
+}
+
+func (t *Target) who() string {
+	if t.Who == nil {
+		return ""
+	}
+	return t.Who()
 }
 
 // Refusal is the error for what is not allowed, or can't be reached.
@@ -183,7 +191,7 @@ func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error)
 
 // refuse says that something is refused.
 func (r *Relay) refuse(t Target, v rule.Verdict, err error) error {
-	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.Who})
+	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.who()})
 	return &Refusal{v, err}
 }
 

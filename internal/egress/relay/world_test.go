@@ -137,7 +137,7 @@ func target(names, addr string, port uint16) Target {
 	if addr != "" {
 		a.Addr = netip.MustParseAddr(addr)
 	}
-	return Target{Ask: a, Who: "test, pid 1"}
+	return Target{Ask: a, Who: func() string { return "test, pid 1" }}
 }
 
 // connect returns a client that the relay serves.

@@ -19,8 +19,9 @@ func (b *Broker) Serve() error { return errors.ErrUnsupported }
 // Queue returns -1: there is none.
 func (b *Broker) Queue() int { return -1 }
 
-// Hurry does nothing.
-func (b *Broker) Hurry() {}
+// Hurry and NameAll do nothing.
+func (b *Broker) Hurry()   {}
+func (b *Broker) NameAll() {}
 
 // Close does nothing.
 func (b *Broker) Close() error { return nil }

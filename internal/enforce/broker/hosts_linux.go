@@ -185,7 +185,7 @@ func (w *waiter) outside() (a answer, is bool) {
 // to the relay at once. For others the relay dials first, so that a failure is the call's.
 func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 	b := w.broker
-	target := relay.Target{Ask: ask}
+	target := relay.Target{Ask: ask, Who: sync.OnceValue(w.from.name)}
 	if !v.Allowed() {
 		b.door.net.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: w.from.name()})
 		return refused(unix.EACCES)
@@ -197,11 +197,7 @@ func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 	if flags&unix.O_NONBLOCK == 0 && unconnected(w.sock.fd) {
 		return answer{later: func(c *Call) answer { return w.of(c).dial(to, target) }}
 	}
-	from := w.from
-	return w.join(to, func(c net.Conn) {
-		target.Who = from.name()
-		b.door.net.Relay.Serve(c, target, nil)
-	})
+	return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, nil) })
 }
 
 // of returns the waiter for a copy of its call.
@@ -230,7 +226,6 @@ func (w *waiter) dial(to netip.AddrPort, target relay.Target) answer {
 	b := w.broker
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	target.Who = w.from.name()
 	done := make(chan dialed, 1)
 	go func() {
 		up, err := b.door.net.Relay.Dial(ctx, target)
@@ -299,7 +294,10 @@ func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
 	inner := *w
 	inner.addr = socketAddress(w.sock.domain, l.addr)
 	fresh := unconnected(w.sock.fd)
-	a := b.as(w.Call, func() answer { return inner.try() })
+	if !b.queue.valid(w.id) {
+		return nil, refused(unix.EINTR) // the socket may be another process's
+	}
+	a := inner.try() // as this process: the relay does not ask who connects
 	if !fresh || a.errno != 0 && a.errno != unix.EINPROGRESS {
 		return nil, a // what the kernel says of an earlier connection
 	}
@@ -386,6 +384,13 @@ func (c caller) name() string {
 func (d *door) drain() {
 	if d.net != nil {
 		d.net.Relay.Drain(d.patient)
+	}
+}
+
+// NameAll makes all events name the program. It comes before the command's start.
+func (b *Broker) NameAll() {
+	if b.door.net != nil {
+		b.door.net.Relay.Named = true
 	}
 }
 
