@@ -23,7 +23,6 @@ type runFlags struct {
 	policyFlags
 
 	explainFile string
-	hostsLog    string // where connections by name are noted
 	dryRun      bool
 }
 
@@ -56,7 +55,7 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false,
 		"macOS: have sandbox-exec(1) apply the limits, without a check that it did")
 	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
-	o.text(fs, &o.hostsLog, "hosts-log", "write what --allow-host allowed and refused to `FILE`, one line of JSON each")
+	o.text(fs, &o.opts.HostsLog, "hosts-log", "write what --allow-host allowed and refused to `FILE`, one line of JSON each")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
@@ -144,8 +143,8 @@ func (o *runFlags) check(a *app, argv []string) error {
 		_, err := os.Stat(filepath.Dir(o.explainFile))
 		o.failIf(err != nil, "--explain-file: %v", err)
 	}
-	if o.hostsLog != "" {
-		_, err := os.Stat(filepath.Dir(o.hostsLog))
+	if o.opts.HostsLog != "" {
+		_, err := os.Stat(filepath.Dir(o.opts.HostsLog))
 		o.failIf(err != nil, "--hosts-log: %v", err)
 	}
 	if o.opts.Name != "" {
