@@ -43,11 +43,12 @@ func drawPorts(t *rapid.T, label string) []Port {
 	return nil
 }
 
-func drawHosts(t *rapid.T) []Host {
-	if rapid.Bool().Draw(t, "hosts given") {
+// DrawHosts draws a list of hosts.
+func DrawHosts(t *rapid.T) []Host {
+	if rapid.IntRange(0, 3).Draw(t, "hosts given") > 0 {
 		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Host {
 			h := Host{
-				Rule:   rapid.SampledFrom([]string{"a.example", "*.a.example", "b.a.example:22", "c.example:80", "c.example/tcp", "*", "10.0.0.0/8:443", "localhost:5432"}).Draw(t, "rule"),
+				Rule:   rapid.SampledFrom([]string{"a.example", "*.a.example", "b.a.example", "b.a.example:22", "c.example:80", "c.example/tcp", "*", "10.0.0.0/8:443", "localhost:5432"}).Draw(t, "rule"),
 				Origin: drawOrigin(t),
 			}
 			named := h.Rule[len(h.Rule)-1] == 'e' // TLS
@@ -90,9 +91,13 @@ func DrawPolicy(t *rapid.T, deep bool) *Policy {
 	if rapid.Bool().Draw(t, "net") {
 		p.Net.Allow = Named{Value: rapid.SampledFrom([]string{"true", "false"}).Draw(t, "allow"), Origin: drawOrigin(t)}
 	}
-	p.Net.ConnectTCP, p.Net.BindTCP = drawPorts(t, "connect"), drawPorts(t, "bind")
-	p.Net.Hosts = drawHosts(t)
-	p.Net.DenyHosts = drawNamed(t, "deny hosts", "b.a.example", "*.a.example:443", "10.1.0.0/16")
+	p.Net.BindTCP = drawPorts(t, "bind")
+	if rapid.Bool().Draw(t, "by hosts") {
+		p.Net.Hosts = DrawHosts(t)
+		p.Net.DenyHosts = drawNamed(t, "deny hosts", "b.a.example", "*.a.example:443", "10.1.0.0/16")
+	} else { // the two contradict each other
+		p.Net.ConnectTCP = drawPorts(t, "connect")
+	}
 	if rapid.Bool().Draw(t, "deny by") {
 		p.Net.DenyBy = Named{Value: rapid.SampledFrom([]string{"error", "nxdomain"}).Draw(t, "deny by value"), Origin: drawOrigin(t)}
 	}

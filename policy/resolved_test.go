@@ -35,16 +35,25 @@ func TestResolvedRoundTrip(t *testing.T) {
 			all = append(all, "unix "+p.Path)
 		}
 		all = append(all, string(r.Net.Mode)+" "+ports(r.Net.ConnectTCP)+" "+ports(r.Net.BindTCP))
+		for _, host := range r.Net.Hosts.Allowed {
+			all = append(all, fmt.Sprintf("host %s %t %t", host.Rule.String(), host.Private, host.ECH))
+		}
+		for _, host := range r.Net.Hosts.Denied {
+			all = append(all, "deny host "+host.Rule.String())
+		}
+		all = append(all, fmt.Sprint("nxdomain ", r.Net.Hosts.NXDomain))
 		all = append(all, r.Env...)
 		all = append(all, fmt.Sprint(r.Limits.Timeout.Value))
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
+	modes := map[resolve.NetMode]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := resolve.Policy(policy.DrawPolicy(t, true), h)
 		if err != nil {
 			return
 		}
+		modes[r.Net.Mode]++
 		var b bytes.Buffer
 		if err := r.Policy().EncodeTOML(&b); err != nil {
 			t.Fatal(err)
@@ -61,6 +70,7 @@ func TestResolvedRoundTrip(t *testing.T) {
 			t.Fatalf("first  %q\nagain  %q", a, b)
 		}
 	})
+	t.Logf("%v", modes)
 }
 
 func ports(list []policy.Port) string {

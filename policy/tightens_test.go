@@ -1,11 +1,13 @@
 package policy_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/host/hosttest"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
@@ -19,19 +21,20 @@ func TestTightens(t *testing.T) {
 	tight := 0
 	rapid.Check(t, func(t *rapid.T) {
 		base, p := policy.DrawPolicy(t, true), policy.DrawPolicy(t, true)
+		base.Net.DenyHosts = nil // often of what no rule allows, which is an error
 		for _, b := range []*policy.Policy{base, base.Linux, base.MacOS} {
 			if b != nil && b.Net.Allow.Value != "" { // flags are merged later, and nothing overrides them
 				b.Net.Allow.Origin = policy.Origin{Source: "user.toml"}
 			}
 		}
 		if rapid.Bool().Draw(t, "tame") { // most drawn policies widen
-			deny, system, limits, mode, allow := p.FS.Deny, p.FS.System, p.Limits, p.Env.Mode, p.Net.Allow
+			deny, system, limits, mode, net := p.FS.Deny, p.FS.System, p.Limits, p.Env.Mode, p.Net
 			for _, c := range system.Categories() {
 				if *c.Rules != nil {
 					*c.Rules = []policy.Rule{}
 				}
 			}
-			p = &policy.Policy{FS: policy.FS{Deny: deny, System: system}, Limits: limits, Env: policy.Env{Mode: mode}, Net: policy.Net{Allow: allow}, Guard: p.Guard, Audit: policy.Audit{Required: p.Audit.Required}}
+			p = &policy.Policy{FS: policy.FS{Deny: deny, System: system}, Limits: limits, Env: policy.Env{Mode: mode}, Net: policy.Net{Allow: net.Allow, Hosts: net.Hosts, DenyHosts: net.DenyHosts, DenyBy: net.DenyBy}, Guard: p.Guard, Audit: policy.Audit{Required: p.Audit.Required}}
 		}
 		ok, wider := p.OnlyTightens(base)
 		if ok != (len(wider) == 0) {
@@ -46,9 +49,14 @@ func TestTightens(t *testing.T) {
 			return
 		}
 		after, err := resolve.Policy(policy.Merge(base, p), h)
+		flat := policy.Merge(base, p).On(h.OS).Net
+		if (flat.Hosts != nil || flat.DenyHosts != nil) && err != nil { // beside ports, or of what no rule allows
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		noMoreHosts(t, before, after)
 		for _, path := range []string{"/", "/etc/x", "/usr/bin/ls", "/w", "/w/.env", "/home/u/x", "/home/u/y/z", "/a$b"} {
 			for _, a := range []policy.Access{policy.Read, policy.Write, policy.Exec} {
 				if after.Allowed(path, a).Allowed && !before.Allowed(path, a).Allowed {
@@ -83,6 +91,59 @@ func TestTightens(t *testing.T) {
 	if tight == 0 && !testing.Short() { // of a few policies perhaps none tightens
 		t.Error("no policy that tightens was drawn")
 	}
+}
+
+// noMoreHosts checks that no host can be reached with one policy that can't be with another.
+func noMoreHosts(t *rapid.T, before, after *resolve.Resolved) {
+	for _, host := range []string{"a.example", "b.a.example", "c.b.a.example", "c.example", "x.example", "10.1.0.1", "10.9.0.1", "11.0.0.1", "127.0.0.1"} {
+		for _, port := range []uint16{22, 80, 443, 5432} {
+			if after.Connect(host, port).Allowed && !before.Connect(host, port).Allowed {
+				t.Fatalf("%s:%d can be reached afterwards only", host, port)
+			}
+		}
+	}
+}
+
+// TestTightensHosts is TestTightens for lists of hosts only, of which more tighten. What a rule says
+// beside the names counts, too.
+func TestTightensHosts(t *testing.T) {
+	h := hosttest.Table(nil)
+	tight := 0
+	rapid.Check(t, func(t *rapid.T) {
+		base := &policy.Policy{Net: policy.Net{Hosts: policy.DrawHosts(t)}}
+		p := &policy.Policy{Net: policy.Net{Hosts: policy.DrawHosts(t)}}
+		if ok, _ := p.OnlyTightens(base); !ok {
+			return
+		}
+		before, err := resolve.Policy(base, h)
+		if err != nil {
+			return
+		}
+		after, err := resolve.Policy(policy.Merge(base, p), h)
+		if err != nil { // one of a source says something else
+			return
+		}
+		if len(p.Net.Hosts) > 0 {
+			tight++
+		}
+		noMoreHosts(t, before, after)
+		ask := rule.Ask{Names: []string{"b.a.example"}, Addr: netip.MustParseAddr("10.1.0.1"), Port: 443, Seen: &rule.Seen{Kind: rule.TLS, Name: "b.a.example"}}
+		ask.Seen.ECH = rapid.Bool().Draw(t, "seen ech")
+		ask.Seen.Kind = rapid.SampledFrom([]rule.Kind{rule.TLS, rule.HTTP, rule.TCP}).Draw(t, "seen")
+		if rapid.Bool().Draw(t, "public") {
+			ask.Addr = netip.MustParseAddr("203.0.113.1")
+		}
+		if before.Net.Mode == resolve.NetHosts {
+			was, is := before.Net.Hosts.Rules.Decide(ask), after.Net.Hosts.Rules.Decide(ask)
+			if is.Allowed() && !was.Allowed() {
+				t.Fatalf("%+v is allowed afterwards only: %s", ask, was.Text)
+			}
+		}
+	})
+	if tight == 0 && !testing.Short() {
+		t.Error("no list that tightens was drawn")
+	}
+	t.Logf("%d lists tightened", tight)
 }
 
 func portNumbers(p *policy.Policy) []uint16 {

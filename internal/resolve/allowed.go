@@ -144,12 +144,13 @@ func (n *ResolvedNet) port(port uint16, list []policy.Port, verb string) Verdict
 		return Verdict{Allowed: true, Origin: n.From, Reason: fmt.Sprintf("the network is open (%s)", n.From)}
 	case NetNone:
 		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
-	case NetHosts: // to listen
-		reason := fmt.Sprintf("only the session itself reaches its servers (%s)", n.From)
-		return Verdict{Origin: n.From, Reason: reason}
 	}
 	at := slices.IndexFunc(list, func(p policy.Port) bool { return p.Number == port })
-	if at < 0 {
+	switch {
+	case at < 0 && n.Mode == NetHosts: // to listen
+		reason := fmt.Sprintf("only the session itself reaches its servers (%s)", n.From)
+		return Verdict{Origin: n.From, Reason: reason}
+	case at < 0:
 		reason := fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)
 		return Verdict{Origin: n.From, Reason: reason}
 	}

@@ -17,6 +17,7 @@ func (rs *resolver) hosts(n *policy.Net, byFlag bool) {
 	if len(n.Hosts) > 0 {
 		out.From = n.Hosts[0].Origin
 	}
+	out.BindTCP = n.BindTCP
 	rs.besideHosts(n, byFlag)
 	list := &out.Hosts
 	list.NXDomain = n.DenyBy.Value == "nxdomain"
@@ -29,10 +30,11 @@ func (rs *resolver) hosts(n *policy.Net, byFlag bool) {
 		r, err := rule.ParseDenial(d.Value)
 		list.Denied = rs.addHost(list.Denied, Host{Rule: r, Origin: d.Origin}, err)
 	}
-	list.Rules = rule.NewSet(rulesOf(list.Allowed), rulesOf(list.Denied))
 	if len(rs.errs) == wrong {
 		rs.together(list)
 	}
+	list.Allowed = lasting(list.Allowed)
+	list.Rules = rule.NewSet(rulesOf(list.Allowed), rulesOf(list.Denied))
 	for i := range list.Allowed {
 		h := &list.Allowed[i]
 		if text := rule.Warning(&h.Rule); text != "" {
@@ -59,7 +61,25 @@ func rulesOf(list []Host) []rule.Rule {
 	return all
 }
 
-// besideHosts refuses what contradicts a list of hosts, and what is not supported beside one.
+// lasting returns the rules that hold: of those for the same host and port the last one.
+func lasting(list []Host) (out []Host) {
+	type place struct {
+		host string
+		port uint16
+	}
+	seen := make(map[place]bool, len(list))
+	for _, h := range slices.Backward(list) {
+		at := place{h.Host(), h.Port}
+		if !seen[at] {
+			seen[at] = true
+			out = append(out, h)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// besideHosts refuses what contradicts a list of hosts.
 func (rs *resolver) besideHosts(n *policy.Net, byFlag bool) {
 	from := rs.r.Net.From
 	allow := n.Allow
@@ -69,17 +89,13 @@ func (rs *resolver) besideHosts(n *policy.Net, byFlag bool) {
 		rs.fail(allow.Origin, policy.CodeContradiction, "--allow-host "+shell.Quote(h.Rule),
 			fmt.Sprintf("the whole network is allowed here, but %s limits it to hosts", h.Origin))
 	}
-	if n.ConnectTCP != nil {
+	if n.ConnectTCP != nil && len(n.ConnectTCP)+len(n.Hosts) > 0 {
 		ports := policy.Origin{Source: "an empty list of ports"}
 		if len(n.ConnectTCP) > 0 {
 			ports = n.ConnectTCP[0].Origin
 		}
 		rs.fail(ports, policy.CodeContradiction, "",
 			fmt.Sprintf("the network is limited to ports here, but %s limits it to hosts", from))
-	}
-	for _, p := range n.BindTCP {
-		rs.fail(p.Origin, policy.CodeRefused, "",
-			fmt.Sprintf("port %d: bind_tcp is not supported beside hosts (%s)", p.Number, from))
 	}
 }
 

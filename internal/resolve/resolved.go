@@ -129,7 +129,7 @@ type ResolvedNet struct {
 	Mode       NetMode
 	From       policy.Origin // what decided the mode
 	ConnectTCP []policy.Port // only with NetPorts
-	BindTCP    []policy.Port // only with NetPorts
+	BindTCP    []policy.Port // only with NetPorts and NetHosts
 	Hosts      Hosts         // only with NetHosts
 	Unix       []Path        // sockets outside the session that may be connected to
 }
@@ -151,7 +151,7 @@ const (
 // Hosts are the hosts that a command may connect to, by name or address.
 type Hosts struct {
 	Rules    *rule.Set
-	Allowed  []Host // as they were written, in order
+	Allowed  []Host // in the order in which they were written; one for each host and port
 	Denied   []Host // they outrank Allowed
 	NXDomain bool   // a name that is not allowed does not exist, instead of being refused at connect(2)
 }
@@ -214,6 +214,7 @@ func (r *Resolved) Policy() *policy.Policy {
 	}
 	if r.Net.Mode == NetHosts {
 		r.Net.Hosts.addTo(&p.Net)
+		p.Net.BindTCP = slices.Clone(r.Net.BindTCP)
 	}
 	if r.Net.From.Source != "default" {
 		p.Net.Allow = policy.Named{Value: strconv.FormatBool(r.Net.Mode == NetOpen), Origin: r.Net.From}
