@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale/hujson"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/guard"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -94,6 +95,7 @@ func Read(format, name string, data []byte) (*Result, error) {
 		}
 		r.apply(s)
 	}
+	r.hosts()
 	if r.errs != nil {
 		return nil, r.errs
 	}
@@ -141,7 +143,7 @@ func (r *reader) do(s setting, action string) {
 	if fixed {
 		s.values = []string{value}
 	}
-	if strings.HasPrefix(key, "fs.") || strings.HasSuffix(key, "_tcp") {
+	if strings.HasPrefix(key, "fs.") || strings.HasSuffix(key, "_tcp") || key == "net.hosts" {
 		_ = r.to.Put(key) // an empty list means something, too
 	}
 	if key == "" || key == "-" {
@@ -174,6 +176,8 @@ func (r *reader) value(s setting, key, v string) {
 		} else {
 			r.put(s, "env.allow", v)
 		}
+	case "net.hosts", "net.deny_hosts":
+		r.host(s, key, v)
 	default:
 		isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"
 		if isPath && key != "fs.deny" && strings.ContainsAny(v, "*?[") {
@@ -186,6 +190,49 @@ func (r *reader) value(s setting, key, v string) {
 		}
 		r.put(s, key, v)
 	}
+}
+
+// host takes over a domain that zsbx can limit the network to.
+func (r *reader) host(s setting, key, v string) {
+	from := policy.Origin{Source: r.name + ": " + s.where}
+	if err := r.to.Put(key, policy.Named{Value: v, Origin: from}); err != nil {
+		r.left(s.where+" "+rule.Printable(v), err.Error())
+	}
+}
+
+// hosts leaves out the domains of a sandbox that has no network, and denials of what no domain allows.
+func (r *reader) hosts() {
+	net := &r.Policy.Net
+	const lists = "the list of domains"
+	if r.Format == "codex" && net.Allow.Value != "true" && net.Hosts != nil {
+		r.left(lists, "the sandbox has no network")
+		net.Hosts = nil
+	}
+	if len(net.Hosts) == 0 && net.Allow.Value == "false" {
+		net.Hosts = nil // that is enough
+	}
+	var rules, denials []rule.Rule
+	for _, h := range net.Hosts {
+		one, _ := rule.Parse(h.Rule, rule.Marks{}) // Put has checked it
+		rules = append(rules, one)
+	}
+	for _, d := range net.DenyHosts {
+		one, _ := rule.ParseDenial(d.Value)
+		denials = append(denials, one)
+	}
+	void := map[int]bool{}
+	for _, p := range rule.Check(rules, denials) {
+		void[p.Index] = p.Denial
+	}
+	var kept []policy.Named
+	for i, d := range net.DenyHosts {
+		if void[i] {
+			r.left("denied "+d.Value, "no domain that is allowed has it")
+			continue
+		}
+		kept = append(kept, d)
+	}
+	net.DenyHosts = kept
 }
 
 func (r *reader) put(s setting, key, v string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,40 @@ func TestNarrow(t *testing.T) {
 		}
 		if !strings.Contains(b.String(), tt.want) || tt.never != "" && strings.Contains(toml, tt.never) {
 			t.Errorf("%s: want %q and not %q in\n%s", tt.text, tt.want, tt.never, b.String())
+		}
+	}
+}
+
+// TestHosts: a list of domains never becomes an open network, whatever is in it.
+func TestHosts(t *testing.T) {
+	const codex = "sandbox_mode = 'workspace-write'\nsandbox_workspace_write.network_access = "
+	for _, tt := range []struct{ name, text, hosts string }{
+		{"x.json", `{"network": {"allowedDomains": ["a.example", "a.example:22"]}}`, "[a.example a.example:22]"},
+		{"x.json", `{"network": {"allowedDomains": []}}`, "none"},
+		{"x.json", `{"network": {"allowedDomains": ["build"]}}`, "none"},
+		{"x.json", `{"network": {"deniedDomains": ["a.example"]}}`, "none"},
+		{"x.toml", codex + "true\npermissions.network.allowed_domains = ['a.example']", "[a.example]"},
+		{"x.toml", codex + "true\nnetwork_proxy.policy.allowed_domains = ['a.example']", "[a.example]"},
+		{"x.toml", codex + "true\npermissions.network.allowed_domains = []", "[]"},
+		{"x.toml", codex + "true\npermissions.network.allowed_domains = ['**.x.example']", "[]"},
+		{"x.toml", codex + "false\npermissions.network.allowed_domains = ['a.example']", "none"},
+		{"x.toml", "sandbox_mode = 'read-only'\npermissions.network.allowed_domains = ['a.example']", "none"},
+	} {
+		r, err := imports.Read("", tt.name, []byte(tt.text))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.text, err)
+		}
+		n := r.Policy.Net
+		var rules []string
+		for _, h := range n.Hosts {
+			rules = append(rules, h.Rule)
+		}
+		got := fmt.Sprint(rules)
+		if n.Hosts == nil && n.Allow.Value == "false" {
+			got = "none"
+		}
+		if got != tt.hosts || n.DenyHosts != nil {
+			t.Errorf("%s: %s, %+v, want %s", tt.text, got, n, tt.hosts)
 		}
 	}
 }
