@@ -198,7 +198,7 @@ func TestKeeperSocketsInFlight(t *testing.T) {
 		t.Errorf("too many in flight: %v", errno)
 	}
 	unix.Close(pair[1])
-	if _, errno = askForSocket(t, line, stream); errno != 0 {
+	if _, errno := askForSocket(t, line, stream); errno != 0 {
 		t.Errorf("at last: %v", errno)
 	}
 	endKept(t, p)

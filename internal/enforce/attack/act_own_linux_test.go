@@ -10,7 +10,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +30,7 @@ func ownActs() map[string]func(args []string) error {
 		"own-swap":  func(a []string) error { return ownSwap(a[0], num(a[1])) },
 		"own-udp":   func(a []string) error { return ownUDP(a[0], num(a[1])) },
 		"own-lo":    func(a []string) error { return ownDevice(a[0]) },
+		"own-crowd": func([]string) error { return ownCrowd() },
 	}
 }
 
@@ -477,4 +480,31 @@ func ownDevice(how string) error {
 		return errors.Join(err, errNotServed)
 	}
 	return errnoOf(syscall.Errno(-int32(binary.NativeEndian.Uint32(answer[16:])))) // struct nlmsgerr
+}
+
+// ownCrowd makes and uses other sockets while more connections wait than zsbx lets wait, to a server
+// that accepts none.
+func ownCrowd() error {
+	const many, soon = 300, 2 * time.Second
+	full, port, err := ownListen(localhost("127.0.0.1", 0), unix.SOCK_STREAM)
+	if err == nil {
+		err = unix.Listen(full, 0)
+	}
+	if err != nil {
+		return err
+	}
+	var refused atomic.Int32
+	for range many {
+		go func() {
+			if connect(unix.AF_INET, 0, localhost("127.0.0.1", port)) == unix.EAGAIN {
+				refused.Add(1)
+			}
+		}()
+	}
+	for end := time.Now().Add(soon); refused.Load() == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return then(
+		func() error { return ownServe("127.0.0.1 from 127.0.0.1") },
+		func() error { return unix.Kill(os.Getpid(), 0) })
 }

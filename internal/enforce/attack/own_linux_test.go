@@ -307,6 +307,16 @@ func TestOwnDevice(t *testing.T) {
 	}
 }
 
+// TestOwnCrowd: connections that wait keep no other call from its answer.
+func TestOwnCrowd(t *testing.T) {
+	p, plan := localPlace(t)
+	for _, plan := range []*enforce.Plan{plan, nil} {
+		if got := p.try(t, plan, "own-crowd"); got != 0 {
+			t.Errorf("confined %v: %v", plan != nil, got)
+		}
+	}
+}
+
 // TestOwnWaiting: connections wait, time out and are interrupted as with a network.
 func TestOwnWaiting(t *testing.T) {
 	testkit.NeedProgram(t, "/usr/bin/python3")

@@ -51,8 +51,9 @@ type Broker struct {
 	own      OwnNet
 	door     door
 
-	busy    atomic.Int32 // calls that are being answered
-	workers sync.WaitGroup
+	busy     atomic.Int32 // calls that are being answered
+	deferred atomic.Int32 // connections that wait: see waitApart
+	workers  sync.WaitGroup
 
 	mu      sync.Mutex
 	askers  map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
@@ -73,8 +74,9 @@ type Broker struct {
 
 // Limits for calls that are being answered.
 const (
-	patience = 5 * time.Millisecond // how long one may delay others
-	maxBusy  = 256                  // how many at a time, since each has open descriptors
+	patience    = 5 * time.Millisecond // how long one may delay others
+	maxBusy     = 256                  // how many at a time, since each has open descriptors
+	maxDeferred = 256                  // how many connections may wait besides
 
 	maxBlocked  = 5           // how many goroutines may block in one, or lead
 	maxDelay    = time.Second // how long a call waits for one of them

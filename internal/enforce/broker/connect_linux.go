@@ -64,9 +64,24 @@ func (b *Broker) connect(c *Call) answer {
 	}
 	a := w.attempt()
 	if a.deferred {
-		c.relieve()
-		a = w.wait()
+		return w.waitApart()
 	}
+	return a
+}
+
+// waitApart waits without counting as busy, so that connections which wait, to a server that accepts
+// nothing, keep no other call from its answer.
+func (w *waiter) waitApart() answer {
+	b := w.broker
+	if b.deferred.Add(1) > maxDeferred {
+		b.deferred.Add(-1)
+		return refused(unix.EAGAIN)
+	}
+	b.busy.Add(-1)
+	w.relieve()
+	a := w.wait()
+	b.busy.Add(1)
+	b.deferred.Add(-1)
 	return a
 }
 
