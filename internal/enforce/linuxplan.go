@@ -92,7 +92,8 @@ func (p *Plan) planFilter(h *host.Host, opts Options) (peers bool) {
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(h)
 	}
-	peers = p.Caps.NeedsBroker(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
+	closes := len(p.names) > 0 || p.hosts != nil // what Landlock can't
+	peers = p.Caps.NeedsBroker(p.Policy.Net) || closes && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if !p.Caps.Seccomp {
 		return peers
 	}

@@ -216,8 +216,12 @@ func (w *waiter) authorizePath() unix.Errno {
 	return 0
 }
 
-// allows reports whether a socket outside is allowed, itself or through a directory above it.
+// allows reports whether a socket outside is allowed, itself or through a directory above it. With a
+// network by name none is that resolves any name.
 func (p *Policy) allows(fd int, id host.FileID) bool {
+	if p.Hosts != nil && resolvesNames(id) {
+		return false
+	}
 	var path string
 	for i := range p.Net.Unix {
 		s := &p.Net.Unix[i]

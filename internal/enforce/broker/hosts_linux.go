@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
@@ -198,6 +200,25 @@ func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 		return answer{later: func(c *Call) answer { return w.of(c).dial(to, target) }}
 	}
 	return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, nil) })
+}
+
+// resolvers are sockets of programs that look up any name for whoever asks. A question to one of them
+// would carry data out, whatever name servers may be asked.
+var resolvers = []string{
+	"/run/systemd/resolve/io.systemd.Resolve",
+	"/run/systemd/resolve/io.systemd.Resolve.Monitor",
+	"/run/nscd/socket",
+	"/run/avahi-daemon/socket",
+	"/var/lib/sss/pipes/nss",
+}
+
+// resolvesNames reports whether a socket is one of the resolvers.
+func resolvesNames(id host.FileID) bool {
+	return slices.ContainsFunc(resolvers, func(path string) bool {
+		var st unix.Stat_t
+		err := unix.Stat(path, &st)
+		return err == nil && id == host.FileID{Dev: st.Dev, Ino: st.Ino}
+	})
 }
 
 // of returns the waiter for a copy of its call.

@@ -1,0 +1,52 @@
+package broker
+
+import (
+	"io/fs"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/resolve"
+)
+
+// TestResolvers: beside a network by name no socket is allowed that resolves any name, by whatever
+// rule. Without such a network it is.
+func TestResolvers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "socket")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fd, err := unix.Open(path, unix.O_PATH, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	id := host.FileID{Dev: st.Dev, Ino: st.Ino}
+	defer func(before []string) { resolvers = before }(resolvers)
+	resolvers = []string{filepath.Join(dir, "missing"), path}
+	for _, rule := range []resolve.Path{
+		{Path: path, Mode: fs.ModeSocket, ID: id},
+		{Path: dir, Mode: fs.ModeDir},
+		{Path: "/", Mode: fs.ModeDir},
+	} {
+		p := &Policy{Net: resolve.ResolvedNet{Unix: []resolve.Path{rule}}}
+		if !p.allows(fd, id) {
+			t.Errorf("%s: refused without hosts", rule.Path)
+		}
+		p.Hosts = &hosts.Config{}
+		if p.allows(fd, id) {
+			t.Errorf("%s: allowed beside hosts", rule.Path)
+		}
+	}
+}
