@@ -17,6 +17,7 @@ import (
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/track"
+	"github.com/zsbx/zsbx/policy"
 )
 
 type runFlags struct {
@@ -55,7 +56,8 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false,
 		"macOS: have sandbox-exec(1) apply the limits, without a check that it did")
 	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
-	o.text(fs, &o.opts.HostsLog, "hosts-log", "write what --allow-host allowed and refused to `FILE`, one line of JSON each")
+	o.text(fs, &o.opts.HostsLog, "hosts-log",
+		"append a line of JSON to `FILE` for each event of a connection that --allow-host allows or refuses")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
@@ -72,6 +74,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	c, err := o.compose("", argv, o.check(a, argv))
 	if err != nil {
 		return err
+	}
+	if o.opts.HostsLog != "" && c.Policy.On(policy.ThisSystem()).Net.Hosts == nil {
+		return usageHint("", "--hosts-log: there is nothing to write, as the policy does not limit the network to hosts")
 	}
 	opts := o.runOptions(a, c, argv)
 	switch {

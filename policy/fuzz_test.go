@@ -43,6 +43,7 @@ func FuzzDecodeTOML(f *testing.F) {
 	for _, s := range []string{
 		"", "fs.ro = [", "[fs]\n[fs]\n", "[[fs.ro]]\npath='/'\noptional=true\n[[fs.ro]]\npath='.'\n", "a.b = 1\n[a]\n", "x = {a.b = 1, a = 2}",
 		"net.connect_tcp = [0x1F, 1_000, 0o17, 0b1, +5]", "env.set = { 'ü' = \"\"\"\nx\\u0007\"\"\" }", "limits.timeout = '1e3s'", "fs.deny = ['**/x', '[!a]']",
+		"net.hosts = ['*.a.example', { host = \"b\\u002eexample:22\", private = true }, \"\"\"\nc.*\"\"\"]\nnet.deny_hosts = ['x.a.example']\nnet.deny = 'error'",
 		"[linux]\nfs.ro = ['/']\n[macos.fs.system]\nread_only = []\n", "\r\n[fs]\r\nro = ['/']", "\xef\xbb\xbf[fs]",
 	} {
 		f.Add([]byte(s))
@@ -62,7 +63,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	f.Add([]byte(fullJSON))
 	for _, s := range []string{
 		"", "{}", "[]", `{"fs":{"ro":["/"],"ro":[]}}`, `{"net":{"connect_tcp":[1e2, -0, 443]}}`, `{"env":{"set":{"A":"\u0000","B":"\ud800"}}}`,
-		`{"fs":{"ro":[{"path":"/","optional":true}]}}` + "\n", `{"presets":[[[[{}]]]]}`, "{\"fs\":\n{\"rw\" : [ \".\" , 3 ]}}", `nul`, `{"a":1}{`,
+		`{"fs":{"ro":[{"path":"/","optional":true}]}}` + "\n", `{"presets":[[[[{}]]]]}`, `{"net":{"hosts":["a.example",{"host":"*.b\u002eexample","ech":true}],"deny_hosts":["c.*"]}}`, "{\"fs\":\n{\"rw\" : [ \".\" , 3 ]}}", `nul`, `{"a":1}{`,
 	} {
 		f.Add([]byte(s))
 	}

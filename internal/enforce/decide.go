@@ -68,7 +68,7 @@ func (p *Plan) Decide(a Act) Answer {
 // byPolicy answers by the policy's rules and by what the profile closes anyway.
 func (p *Plan) byPolicy(a *Act) answer.Answer {
 	refused := answer.Answer{Verdict: Refused, Errno: "EPERM"}
-	if !p.rule(a, refused).Allowed {
+	if !p.rule(a, refused).Allowed || p.reachesNone(a) {
 		return refused
 	}
 	at := p.closed(a)
@@ -78,6 +78,13 @@ func (p *Plan) byPolicy(a *Act) answer.Answer {
 	refused.By = answer.Seatbelt
 	refused.Mount = &mounts.Mount{Path: at, Kind: mounts.Protect, Dir: at != a.Path || a.Mode.IsDir()}
 	return refused
+}
+
+// reachesNone reports whether an act is about a host outside, where the policy lists hosts and none
+// can be reached.
+func (p *Plan) reachesNone(a *Act) bool {
+	outside := a.Op == ActConnect && a.Path == "" && a.Name == ""
+	return outside && p.Policy.Net.Mode == resolve.NetHosts && p.hosts == nil
 }
 
 // hides reports whether a private directory hides the file that an act is about.
@@ -312,6 +319,10 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		if a.Path == "" && a.Name == "" {
 			out.Reason += p.butOwn()
 			out.Hint.Flags = rule.Flag
+		}
+		if p.reachesNone(a) {
+			out.Hint.Flags = ""
+			out.set("no host outside is reached here: " + cmp.Or(p.noHosts, noLandlock))
 		}
 		return
 	case answer.Bind:

@@ -17,7 +17,7 @@ func (w *World) connect(a *Act) Answer {
 	if a.Name != "" {
 		return w.connectAbstract()
 	}
-	if w.Broker != nil && w.Broker.Net.Mode == resolve.NetHosts {
+	if w.Broker != nil && w.Broker.Hosts != nil {
 		return w.connectHost(a)
 	}
 	ans := w.port(a.Port, landlock.NetConnectTCP)
@@ -27,7 +27,7 @@ func (w *World) connect(a *Act) Answer {
 	return ans
 }
 
-// connectHost answers if the network is limited to hosts. The session's own servers can't be
+// connectHost answers if hosts outside are reached by name. The session's own servers can't be
 // distinguished from others on this machine.
 func (w *World) connectHost(a *Act) Answer {
 	ask := rule.Target(a.Host, a.Port)
@@ -76,7 +76,7 @@ func (w *World) connectAbstract() Answer {
 // closedPort reports whether the broker refuses to connect to a TCP port.
 func (w *World) closedPort(port uint16) bool {
 	n := &w.Broker.Net
-	return n.Mode == resolve.NetNone || n.Mode == resolve.NetPorts && !resolve.Lists(n.ConnectTCP, port)
+	return n.OwnOnly() || n.Mode == resolve.NetPorts && !resolve.Lists(n.ConnectTCP, port)
 }
 
 // port answers for a TCP port. The filter must first allow the socket.

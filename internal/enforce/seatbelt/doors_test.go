@@ -312,3 +312,23 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 }
+
+// TestHostsClosed: a network that is limited to hosts, which nothing reaches by name on macOS, is
+// closed as without a network.
+func TestHostsClosed(t *testing.T) {
+	profile := func(mode resolve.NetMode) string {
+		r := macPolicy()
+		r.Net = resolve.ResolvedNet{Mode: mode}
+		text, err := seatbelt.Profile(r, seatbelt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if profile(resolve.NetHosts) != profile(resolve.NetNone) {
+		t.Error("hosts open something")
+	}
+	if profile(resolve.NetOpen) == profile(resolve.NetNone) {
+		t.Error("an open network opens nothing")
+	}
+}
