@@ -26,9 +26,6 @@ const hostsAct = "hosts-act"
 func doHostsAct(name string, args []string) int {
 	do, is := hostsActs[name]
 	if !is {
-		do, is = socketActs[name]
-	}
-	if !is {
 		fmt.Fprintln(os.Stderr, "no such act:", name)
 		return 98
 	}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -17,16 +18,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketActs are acts by system calls.
-var socketActs = map[string]func([]string) error{
-	"fastopen": func(a []string) error { return actFastOpen(a[0]) },
-	"mptcp":    func([]string) error { return actMPTCP() },
-	"datagram": actDatagram,
-	"flip":     func(a []string) error { return actFlip(a[0]) },
-	"swap":     func(a []string) error { return actSwap(a[0]) },
-	"pass":     actPass,
-	"given":    func([]string) error { return actGiven() },
-	"stubborn": func([]string) error { return actStubborn() },
+func init() {
+	maps.Copy(hostsActs, map[string]func([]string) error{
+		"fastopen": func(a []string) error { return actFastOpen(a[0]) },
+		"mptcp":    func([]string) error { return actMPTCP() },
+		"datagram": actDatagram,
+		"flip":     func(a []string) error { return actFlip(a[0]) },
+		"swap":     func(a []string) error { return actSwap(a[0]) },
+		"pass":     actPass,
+		"given":    func([]string) error { return actGiven() },
+		"stubborn": func([]string) error { return actStubborn() },
+	})
 }
 
 // there is where what is not allowed is sent to.
