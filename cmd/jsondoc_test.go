@@ -26,7 +26,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		presets.Info{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
+		presets.Info{}, answer{}, jsonTracker{}, jsonLimits{}, jsonHost{}, jsonSession{}, supervise.HostEvent{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
@@ -41,6 +41,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"check", "--trust", "--json"}, {"check", "--json", "--self-test"},
+		{"profile", "--json", "--allow-host", "x.example", "--deny-host", "x.example"},
 		{"profile", "--json", "--rw", ".", "--deny", "x", "--ro", "none", "--ignore-missing", "--connect-tcp", "443", "--memory", "1G"},
 	} {
 		var out bytes.Buffer
