@@ -45,7 +45,7 @@ var (
 	probe  = flag.String("probe", "", "the `binary` of scripts/bench/probe")
 	uid    = flag.Int("uid", 65534, "run as this `user` when root")
 	rounds = flag.Int("rounds", 400, "`rounds` of the start-up measurement")
-	only   = flag.String("only", "", "measure only `what`: start, trees, policy, build, explain, reap, ps, memory")
+	only   = flag.String("only", "", "measure only `what`: start, trees, policy, build, explain, network, reap, ps, memory")
 )
 
 func init() {
@@ -70,7 +70,7 @@ func TestMeasure(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		run  func()
-	}{{"start", b.start}, {"trees", b.trees}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
+	}{{"start", b.start}, {"trees", b.trees}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"network", b.network}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
 		if *only == "" || *only == m.name {
 			t.Run(m.name, func(t *testing.T) {
 				defer func() {

@@ -25,6 +25,7 @@ func (b *bench) start() {
 		{name: "zsbx run, TMPDIR=/dev/shm", argv: b.run("/bin/true"), env: []string{"TMPDIR=/dev/shm"}},
 		{name: "zsbx run --exec", argv: b.run("--exec", "/bin/true")},
 		{name: "zsbx run --explain", argv: b.run("--explain", "/bin/true")},
+		{name: "zsbx run --allow-host", argv: b.run("--allow-host", "localhost:1", "/bin/true")},
 		{name: "zsbx run --track subtree", argv: b.run("--track", "subtree", "/bin/true")},
 		{name: "zsbx run --track-only", argv: []string{b.zsbx, "run", "--track-only", "/bin/true"}},
 		{name: "zsbx run --audit", argv: b.run("--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true")},
