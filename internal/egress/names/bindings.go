@@ -13,12 +13,12 @@ type binding struct {
 	addr   netip.Addr
 	names  []string   // never changed in place
 	behind netip.Addr // of an invented address: the real one, which is refused
-	pins   int        // how often it is in use
+	kept   bool       // it is never forgotten
 	place  *list.Element
 }
 
 // table has the bindings of addresses. If there are too many, that which was not used for the longest
-// time goes; those in use stay.
+// time goes; those that are kept stay.
 type table struct {
 	mu    sync.Mutex
 	by    map[netip.Addr]*binding
@@ -71,7 +71,7 @@ func (t *table) room(another bool) bool {
 	for e := t.used.Back(); e != nil && e != t.used.Front() && full(); {
 		b := e.Value.(*binding)
 		e = e.Prev()
-		if b.pins == 0 {
+		if !b.kept {
 			t.drop(b)
 		}
 	}
@@ -117,22 +117,12 @@ func (t *table) of(name string) []netip.Addr {
 	return slices.Clone(t.names[name])
 }
 
-// pin says that an address is in use, if it is known.
-func (t *table) pin(addr netip.Addr) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := t.by[addr]
-	if b != nil {
-		b.pins++
-	}
-	return b != nil
-}
-
-func (t *table) unpin(addr netip.Addr) {
+// keep makes an address stay, if it is known.
+func (t *table) keep(addr netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if b := t.by[addr]; b != nil {
-		b.pins--
+		b.kept = true
 	}
 }
 

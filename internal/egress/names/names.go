@@ -91,7 +91,7 @@ func (r *Resolver) entry(e Entry) {
 		v = r.Rules.Decide(rule.Ask{Names: []string{name}, Addr: addr})
 		if v.Allowed() || !addr.IsLoopback() && !addr.IsUnspecified() {
 			r.real.bind(addr, name)
-			r.real.pin(addr)
+			r.real.keep(addr)
 		}
 	}
 }
@@ -107,17 +107,6 @@ func (r *Resolver) Ask(addr netip.Addr, port uint16) rule.Ask {
 		return rule.Ask{Names: b.names, Addr: b.behind, Port: port}
 	}
 	return rule.Ask{Addr: addr, Port: port}
-}
-
-// Use keeps what is known of an address until the function that it returns is called.
-func (r *Resolver) Use(addr netip.Addr) (release func()) {
-	addr = addr.Unmap().WithZone("")
-	t := r.real
-	if !t.pin(addr) {
-		t = r.fake
-		t.pin(addr)
-	}
-	return func() { t.unpin(addr) }
 }
 
 // Addrs returns the real addresses that were handed out for each of some names.
