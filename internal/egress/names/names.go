@@ -185,8 +185,8 @@ func (r *Resolver) handOut(name string, all []netip.Addr) Found {
 	return Found{Addrs: all}
 }
 
-// errFull is the state in which every address that is remembered is in use.
-var errFull = errors.New("too many addresses are in use")
+// errFull is the state in which no address may be forgotten.
+var errFull = errors.New("too many addresses are kept")
 
 // dropped answers for a name whose addresses are all refused. With an invented one in their place
 // the refusal comes at connect.
