@@ -17,6 +17,7 @@ type Event struct {
 	Kind     Kind
 	Verdict  rule.Verdict // what it is about, and by which rule or why not
 	Who      string       // as the caller has named the program; "" if it has not
+	Lookup   bool         // a name was looked up, and nothing was connected to
 	Sent     int64        // bytes from the client
 	Received int64        // bytes to the client
 }

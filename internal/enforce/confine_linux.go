@@ -106,6 +106,8 @@ func (p *Plan) record(b *broker.Broker) {
 	w := trace.New(world, p.model != nil)
 	p.recorder = w
 	b.Record = w.Answer
+	b.Relayed = w.Relayed
+	b.Events = append(b.Events, w.Event)
 }
 
 // checkFiles refuses descriptors with which the command could bypass the plan. It returns the

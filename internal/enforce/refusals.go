@@ -52,6 +52,9 @@ func (p *Plan) Refusals() Refusals {
 		if p.Caps.OS == "macos" {
 			ans = p.logged(&x.Act)
 		}
+		if x.Verdict != nil {
+			ans = p.refusedHost(&x)
+		}
 		out.List = append(out.List, Refusal{x, ans})
 	}
 	return out
@@ -66,6 +69,21 @@ func (p *Plan) logged(a *Act) Answer {
 		out = by
 	}
 	out.By = answer.Seatbelt
+	return out
+}
+
+// refusedHost explains why a host outside was refused.
+func (p *Plan) refusedHost(x *trace.Refusal) Answer {
+	out := Answer{Answer: x.Answer, Reason: x.Verdict.Text}
+	if x.Verdict.Wanted == nil && x.Verdict.Denial == nil {
+		return out // it is about what the program sent, not about a rule
+	}
+	said := p.Policy.Net.Says(x.Verdict)
+	out.Reason = said.Reason
+	out.Origin = said.Origin
+	if wanted := x.Verdict.Wanted; wanted != nil {
+		out.Needs = []learn.Need{{Key: "net.hosts", Host: wanted.String(), Private: wanted.Private}}
+	}
 	return out
 }
 

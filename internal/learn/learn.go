@@ -19,13 +19,16 @@ import (
 
 // Need is something that a command was refused.
 type Need struct {
-	Path   string        // canonical; "" for a port
+	Path   string        // canonical; "" for a port or a host
 	Access policy.Access // what the command needs there
 	Dir    bool          // a directory is there, or would be made
 	Change bool          // it would be made or removed: its directory changes
 
-	Key  string // "net.unix", "net.connect_tcp" or "net.bind_tcp"; "" for a file
+	Key  string // "net.unix", "net.hosts", "net.connect_tcp" or "net.bind_tcp"; "" for a file
 	Port uint16 // TCP
+
+	Host    string // a rule for a host, as package rule writes it
+	Private bool   // its addresses may be private
 
 	Why string // why programs go on without it; in what is left, why nothing is proposed
 }
@@ -160,6 +163,9 @@ func (p *proposer) unwise(at string, a policy.Access, dir bool) string {
 
 // refuses returns why nothing is proposed, or "".
 func (p *proposer) refuses(n *Need) string {
+	if n.Host != "" {
+		return ""
+	}
 	if n.Port != 0 {
 		if p.r.Net.From.Source == "--no-net" {
 			return "the network was closed by --no-net"
@@ -267,6 +273,8 @@ func (q *Proposal) Hint(r *resolve.Resolved) Hint {
 	switch {
 	case q.Preset != "":
 		return NewHint("presets", q.Preset, false)
+	case q.Host != "":
+		return hostHint(&q.Need)
 	case q.Path == "":
 		return NewHint(q.Key, strconv.Itoa(int(q.Port)), false)
 	}
@@ -274,6 +282,17 @@ func (q *Proposal) Hint(r *resolve.Resolved) Hint {
 	if q.Key == "net.unix" {
 		h.GivesUp = "what listens there acts outside for the command"
 	}
+	return h
+}
+
+// hostHint returns the hint for a host.
+func hostHint(n *Need) Hint {
+	flag := "--allow-host "
+	if n.Private {
+		flag = "--allow-private-host "
+	}
+	h := Hint{Flags: flag + shell.Quote(n.Host), Policy: &policy.Policy{}}
+	h.Policy.Net.Hosts = []policy.Host{{Rule: n.Host, Private: n.Private}}
 	return h
 }
 

@@ -162,6 +162,11 @@ func (n *ResolvedNet) port(port uint16, list []policy.Port, verb string) Verdict
 // host answers for a host that the command connects to by name or address.
 func (n *ResolvedNet) host(host string, port uint16) Verdict {
 	got := n.Hosts.Rules.Decide(rule.Target(host, port))
+	return n.Says(&got)
+}
+
+// Says returns a verdict about a host with the place where it was written.
+func (n *ResolvedNet) Says(got *rule.Verdict) Verdict {
 	switch {
 	case got.Denial != nil:
 		from := originOf(n.Hosts.Denied, got.Denial)

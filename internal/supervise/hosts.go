@@ -266,7 +266,7 @@ func (c *Command) noteHosts() error {
 // tellHosts makes the broker tell what becomes of connections.
 func (c *Command) tellHosts() {
 	if c.outside != nil && c.broker != nil {
-		c.broker.Events = c.outside.event
+		c.broker.Events = append(c.broker.Events, c.outside.event)
 		if c.outside.log != nil {
 			c.broker.NameAll()
 		}

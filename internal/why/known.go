@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
+	"github.com/zsbx/zsbx/internal/enforce/trace"
 )
 
 // knownFile says what is known about paths and variables.
@@ -29,8 +30,11 @@ func weight(verb string) float64 {
 
 // subject returns what an act is about, for example a path or a call. For calls that make
 // sockets it adds the family.
-func subject(x *enforce.Refusal) string {
+func subject(x *trace.Refusal) string {
 	a := &x.Act
+	if x.Verdict != nil {
+		return x.Verdict.Where()
+	}
 	if a.Op == answer.Signal || a.Op == answer.Trace && a.Path == "" {
 		return "process " + a.Name
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/trace"
@@ -22,10 +23,22 @@ type Report struct {
 	Entries     []Entry      `json:"refusals"`
 	Ordinary    int          `json:"ordinary"`    // refusals that would happen without zsbx, too
 	Environment []string     `json:"environment"` // variables that the command did not get but may have wanted
+	Hosts       []Host       `json:"hosts"`       // those of Entries that are hosts outside
 	More        bool         `json:"more"`        // there were more than could be recorded
 	Last        *Failure     `json:"last_failure,omitempty"`
 	Causes      int          `json:"-"` // entries with Cause
 	Needs       []learn.Need `json:"-"` // for all entries
+}
+
+// Host is a host outside that was refused, for one reason.
+type Host struct {
+	Host    string      `json:"host"`
+	Port    uint16      `json:"port,omitempty"` // 0 if its name was refused
+	Reason  rule.Reason `json:"reason"`
+	Text    string      `json:"text"`           // the reason, for people
+	Hint    string      `json:"hint,omitempty"` // what to type to have it allowed
+	Program string      `json:"program,omitempty"`
+	Refused int         `json:"refused"` // how often
 }
 
 // Failure is the call that failed last before a command did, for an ordinary reason: the modes
@@ -96,9 +109,25 @@ func (r *Report) take(list []enforce.Refusal, home string) (refused []*enforce.R
 			n.Why = harmless(home, x.Act.Verb(), n.Path, x.Program)
 		}
 		refused = append(refused, x)
+		if x.Verdict != nil {
+			r.Hosts = append(r.Hosts, hostOf(&x.Refusal))
+		}
 		r.Needs = append(r.Needs, x.Answer.Needs...)
 	}
 	return refused
+}
+
+// hostOf returns what is said of a host that was refused.
+func hostOf(x *trace.Refusal) Host {
+	return Host{
+		Host:    rule.Printable(x.Verdict.Host),
+		Port:    x.Verdict.Port,
+		Reason:  x.Reason,
+		Text:    x.Verdict.Text,
+		Hint:    x.Verdict.Flag,
+		Program: x.Program,
+		Refused: x.Count,
+	}
 }
 
 // missed returns the variables that a failed command may have wanted. If no other cause was found,
@@ -159,7 +188,7 @@ func (s *rules) groups(refused []*enforce.Refusal) (all []*group) {
 		q := s.helping(x)
 		key := any(q)
 		if q[0] == nil {
-			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, string(x.Answer.By), x.Errno, x.Via}
+			key = [...]string{x.Act.Verb(), subject(&x.Refusal), x.Act.To, string(x.Answer.By), x.Errno, x.Via}
 		}
 		g := known[key]
 		if g == nil {
@@ -264,7 +293,7 @@ func entry(r *resolve.Resolved, group []*enforce.Refusal, q pair) Entry {
 	})
 	e := Entry{
 		Verb:    x.Act.Verb(),
-		Path:    subject(x),
+		Path:    subject(&x.Refusal),
 		To:      x.Act.To,
 		Refusal: x.Refusal,
 		By:      string(x.Answer.By),
@@ -359,7 +388,7 @@ func (r *Report) rank(failures []trace.Refusal) {
 		}
 	}
 	if after != nil && r.Causes == 0 {
-		r.Last = &Failure{after.Act.Verb(), cmp.Or(after.Act.To, after.Act.Path), after.Errno, after.Program}
+		r.Last = &Failure{after.Act.Verb(), cmp.Or(after.Act.To, subject(after)), after.Errno, after.Program}
 	}
 }
 

@@ -192,7 +192,7 @@ var errFull = errors.New("too many addresses are kept")
 // the refusal comes at connect.
 func (r *Resolver) dropped(name string, behind netip.Addr, v rule.Verdict) Found {
 	if r.NXDomain {
-		r.Events(egress.Event{Kind: egress.Refused, Verdict: v})
+		r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Lookup: true})
 		return Found{Err: ErrNotFound}
 	}
 	return r.invent(name, behind)
@@ -205,7 +205,7 @@ func (r *Resolver) denied(name string, v rule.Verdict) Found {
 		return Found{Err: ErrNotFound}
 	}
 	if r.NXDomain {
-		r.Events(egress.Event{Kind: egress.Refused, Verdict: v})
+		r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Lookup: true})
 		return Found{Err: ErrNotFound}
 	}
 	return r.invent(name, netip.Addr{})

@@ -98,6 +98,8 @@ type Target struct {
 	Ask  rule.Ask
 	Who  func() string // names the program in events; may be nil
 	Once bool          // one request of HTTP, after which the server is to end the connection
+
+	Refused func(rule.Verdict) // is told what Events is told of the connection's refusal; may be nil
 }
 
 func (t *Target) who() string {
@@ -192,6 +194,9 @@ func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error)
 // refuse says that something is refused.
 func (r *Relay) refuse(t Target, v rule.Verdict, err error) error {
 	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.who()})
+	if t.Refused != nil {
+		t.Refused(v)
+	}
 	return &Refusal{v, err}
 }
 

@@ -61,6 +61,7 @@ type Verdict struct {
 	Port   uint16
 	Text   string // why it is refused, as a sentence for the user
 	Flag   string // what to type to have it allowed; "" if nothing would
+	Wanted *Rule  // the rule in Flag; nil if there is none
 	Denial *Rule  // what denies it; nil if no denial does
 
 	rules []*Rule // of Names

@@ -64,20 +64,34 @@ func (v *Verdict) Line(who string) string {
 // Fail returns a verdict about what is allowed and does not work, for the reasons Upstream and
 // Limit. What an upstream said is quoted by whoever calls this.
 func (v Verdict) Fail(why Reason, text string) Verdict {
-	return v.because(why, text, "")
+	return v.because(why, text, nil)
 }
 
-// because makes a verdict a refusal.
-func (v Verdict) because(why Reason, text, flag string) Verdict {
+// because makes a verdict a refusal. wanted is the rule that would allow it, or nil.
+func (v Verdict) because(why Reason, text string, wanted *Rule) Verdict {
 	v.Rule = nil
 	v.Reason = why
 	v.Text = text
-	v.Flag = flag
+	v.Wanted = wanted
+	v.Flag = wanted.flag()
 	return v
 }
 
-// flag writes what allows the verdict's host on its port, or "" if the host is none that a rule can have.
-func (v Verdict) flag(name string, kind Kind) string {
+// flag writes the rule as a flag of zsbx run, or "" for nil.
+func (r *Rule) flag() string {
+	if r == nil {
+		return ""
+	}
+	name := "--allow-host "
+	if r.Private {
+		name = "--allow-private-host "
+	}
+	return name + shell.Quote(r.String())
+}
+
+// want returns the rule that allows the verdict's host on its port, or nil if the host is none that a
+// rule can have.
+func (v Verdict) want(kind Kind) *Rule {
 	text := v.Host
 	if a, err := netip.ParseAddr(v.Host); err == nil {
 		text = hostOf(netip.PrefixFrom(a, a.BitLen()))
@@ -85,7 +99,7 @@ func (v Verdict) flag(name string, kind Kind) string {
 	text += ":" + strconv.Itoa(int(max(v.Port, 1)))
 	r, err := Parse(text, Marks{})
 	if err != nil {
-		return ""
+		return nil
 	}
 	if v.Port == 0 {
 		r.Port = defaultPort
@@ -94,46 +108,50 @@ func (v Verdict) flag(name string, kind Kind) string {
 	if kind != "" {
 		r.Kind = kind
 	}
-	return name + " " + shell.Quote(r.String())
+	return &r
 }
 
 func (v Verdict) host() Verdict {
-	return v.because(Host, "not in [net] hosts", v.flag("--allow-host", ""))
+	return v.because(Host, "not in [net] hosts", v.want(""))
 }
 
 func (v Verdict) numeric() Verdict {
 	text := "a numeric address, not in [net] hosts and not that of a name in it"
-	return v.because(Numeric, text, v.flag("--allow-host", ""))
+	return v.because(Numeric, text, v.want(""))
 }
 
 func (v Verdict) loopback() Verdict {
 	local := v
 	local.Host = "localhost"
 	text := "a server of this machine that the session did not start"
-	return v.because(Loopback, text, local.flag("--allow-host", ""))
+	return v.because(Loopback, text, local.want(""))
 }
 
 func (v Verdict) port(ports []uint16) Verdict {
-	return v.because(Port, "the host is allowed on "+list(ports)+" only", v.flag("--allow-host", ""))
+	return v.because(Port, "the host is allowed on "+list(ports)+" only", v.want(""))
 }
 
 func (v Verdict) deny(d *Rule) Verdict {
 	v.Denial = d
-	return v.because(Denied, fmt.Sprintf("denied by %s in [net] deny_hosts", Quote(d.String())), "")
+	return v.because(Denied, fmt.Sprintf("denied by %s in [net] deny_hosts", Quote(d.String())), nil)
 }
 
 func (v Verdict) private(a netip.Addr, word string) Verdict {
 	text := fmt.Sprintf("its address %s is %s", a, word)
-	return v.because(Private, text, v.flag("--allow-private-host", ""))
+	wanted := v.want("")
+	if wanted != nil {
+		wanted.Private = true
+	}
+	return v.because(Private, text, wanted)
 }
 
 // otherKind refuses what is no TLS for a rule that means TLS, or no HTTP.
 func (v Verdict) otherKind(seen *Seen) Verdict {
-	flag := v.flag("--allow-host", seen.Kind)
+	wanted := v.want(seen.Kind)
 	if v.rules[0].Kind == TLS {
-		return v.because(NotTLS, "the host is allowed for TLS, and this is "+known(seen.Kind), flag)
+		return v.because(NotTLS, "the host is allowed for TLS, and this is "+known(seen.Kind), wanted)
 	}
-	return v.because(HTTPBad, "the host is allowed for HTTP/1, and this is "+known(seen.Kind), flag)
+	return v.because(HTTPBad, "the host is allowed for HTTP/1, and this is "+known(seen.Kind), wanted)
 }
 
 // known names what was recognised.
@@ -150,25 +168,25 @@ func known(k Kind) string {
 // fault refuses what can't be read.
 func (v Verdict) fault(seen *Seen) Verdict {
 	if seen.Kind == TLS {
-		return v.because(NotTLS, "the TLS handshake can't be read: "+seen.Fault, "")
+		return v.because(NotTLS, "the TLS handshake can't be read: "+seen.Fault, nil)
 	}
-	return v.because(HTTPBad, "the HTTP request is refused: "+seen.Fault, "")
+	return v.because(HTTPBad, "the HTTP request is refused: "+seen.Fault, nil)
 }
 
 // otherName refuses a ClientHello or a request for another host.
 func (v Verdict) otherName(seen *Seen) Verdict {
 	if seen.Kind == HTTP {
-		return v.because(HTTPHost, "the HTTP request asks for "+Quote(seen.Name), "")
+		return v.because(HTTPHost, "the HTTP request asks for "+Quote(seen.Name), nil)
 	}
 	if seen.Name != "" {
-		return v.because(SNI, "the TLS handshake asks for "+Quote(seen.Name), "")
+		return v.because(SNI, "the TLS handshake asks for "+Quote(seen.Name), nil)
 	}
-	return v.because(NoSNI, "the TLS handshake names no server", "")
+	return v.because(NoSNI, "the TLS handshake names no server", nil)
 }
 
 func (v Verdict) hidden() Verdict {
 	text := "the TLS handshake can hide another name (ECH); only a file can allow it, by ech = true"
-	return v.because(ECH, text, "")
+	return v.because(ECH, text, nil)
 }
 
 // portsFor returns the ports on which a name is allowed, sorted.

@@ -114,6 +114,7 @@ const (
 	Seccomp  Means = "seccomp"
 	Broker   Means = "sockets"
 	Seatbelt Means = "seatbelt"
+	Hosts    Means = "hosts" // zsbx, between the command and hosts outside
 
 	// NoNewPrivs refuses no call, only the privileges that a program's file would give.
 	NoNewPrivs Means = "no_new_privs"

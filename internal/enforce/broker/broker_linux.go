@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/egress"
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/host"
@@ -39,8 +40,12 @@ type Broker struct {
 	// leaves the call to the broker and returns a function that the broker calls if it refuses.
 	Record func(c *Call) (refused func(unix.Errno))
 
-	// Events, if set, is told what becomes of connections to hosts outside. It must not wait.
-	Events egress.Sink
+	// Relayed, if set, sees each call that is connected to the relay. It returns what is told why the
+	// relay refuses the connection later.
+	Relayed func(c *Call) (refused func(rule.Verdict))
+
+	// Events are told what becomes of connections to hosts outside. They must not wait.
+	Events []egress.Sink
 
 	// Warn, if set, is told what keeps the command from all hosts.
 	Warn func(string)
@@ -348,6 +353,7 @@ func (b *Broker) next(c *Call) bool {
 		if got {
 			c.from = caller{int(c.pid)}
 			c.descriptors = c.descriptors[:0]
+			c.Verdict = nil
 			return true
 		}
 		if b.queue.over() {

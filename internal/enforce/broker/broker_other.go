@@ -10,7 +10,7 @@ import (
 
 // Broker answers calls on Linux only.
 type Broker struct {
-	Events egress.Sink
+	Events []egress.Sink
 	Warn   func(string)
 }
 

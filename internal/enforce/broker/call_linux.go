@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/egress/rule"
 )
 
 // Call is a system call of the command that waits for its answer. A leading goroutine reuses
@@ -20,6 +22,8 @@ type Call struct {
 	text   [512]byte // most paths are short
 
 	descriptors []int // to close after the answer
+
+	Verdict *rule.Verdict // why a host outside is refused, or can't be reached; nil for other refusals
 
 	Notes any // for Record, kept from call to call
 }

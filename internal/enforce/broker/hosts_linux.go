@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -57,8 +58,8 @@ func (b *Broker) openDoor() {
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // harmless: 0 is the relay's own limit
 	const most = 4096
 	b.door.net = hosts.New(b.policy.Hosts, int(min(limit.Cur/4, most)), func(e egress.Event) {
-		if b.Events != nil {
-			b.Events(e)
+		for _, tell := range b.Events {
+			tell(e)
 		}
 	})
 	b.door.inner = map[int]listener{}
@@ -189,6 +190,7 @@ func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 	b := w.broker
 	target := relay.Target{Ask: ask, Who: sync.OnceValue(w.from.name)}
 	if !v.Allowed() {
+		w.Verdict = &v
 		b.door.net.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: w.from.name()})
 		return refused(unix.EACCES)
 	}
@@ -199,7 +201,16 @@ func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 	if flags&unix.O_NONBLOCK == 0 && unconnected(w.sock.fd) {
 		return answer{later: func(c *Call) answer { return w.of(c).dial(to, target) }}
 	}
+	target.Refused = w.relayed()
 	return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, nil) })
+}
+
+// relayed returns what is told why the relay refuses the connection, or nil.
+func (w *waiter) relayed() func(rule.Verdict) {
+	if w.broker.Relayed == nil {
+		return nil
+	}
+	return w.broker.Relayed(w.Call)
 }
 
 // resolvers are sockets of programs that look up any name for whoever asks. A question to one of them
@@ -260,8 +271,10 @@ func (w *waiter) dial(to netip.AddrPort, target relay.Target) answer {
 		select {
 		case d := <-done:
 			if d.err != nil {
+				w.Verdict = verdictOf(d.err)
 				return refused(hosts.Errno(d.err))
 			}
+			target.Refused = w.relayed()
 			return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, d.up) }, d.up)
 		case <-b.over:
 			errno = unix.EINTR
@@ -279,6 +292,15 @@ func (w *waiter) dial(to netip.AddrPort, target relay.Target) answer {
 		}
 	}()
 	return refused(errno)
+}
+
+// verdictOf returns the verdict in an error of Relay.Dial.
+func verdictOf(err error) *rule.Verdict {
+	refusal, is := errors.AsType[*relay.Refusal](err)
+	if !is {
+		return nil
+	}
+	return &refusal.Verdict
 }
 
 // join connects the caller's socket to the relay, accepts the connection there, and passes it to

@@ -82,6 +82,11 @@ func (r *Recorder) look(c *broker.Call) *look {
 
 // refused records a refusal by the broker.
 func (l *look) refused(errno unix.Errno) {
+	if v := l.call.Verdict; v != nil {
+		l.refusedHost(v, unix.ErrnoName(errno))
+		l.r.add(l.Refusal, 0)
+		return
+	}
 	switch asks := l.read(); {
 	case l.Act.Op == "" && errno == unix.EPERM: // a call about another process's threads
 		l.refusedCall(errno)

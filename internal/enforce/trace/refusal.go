@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce/answer"
 )
 
@@ -18,6 +19,11 @@ type Refusal struct {
 	Program string        `json:"program"`                  // the name of the process (proc_pid_comm(5))
 	Pid     int           `json:"pid"`                      // the first process that was refused this
 	Via     string        `json:"interpreter_of,omitempty"` // the program whose interpreter Act.Path is; or ""
+
+	// Verdict says why a host outside is refused, or can't be reached, and Reason is its reason. It is
+	// nil for other refusals.
+	Verdict *rule.Verdict `json:"-"`
+	Reason  rule.Reason   `json:"-"`
 
 	// Ordinary says that the act would be refused without a plan, too, by the modes of files or
 	// because a process is another user's.
@@ -113,6 +119,7 @@ func (r *refusals) add(x Refusal, more int) {
 	kind.Count = 0
 	kind.thread = nil
 	kind.made = 0
+	kind.Verdict = nil
 	if x.Ordinary {
 		r.fail(x)
 		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // one entry for all, so that they use up no space
