@@ -13,6 +13,7 @@ import (
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
+	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/variables"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -21,13 +22,14 @@ import (
 // terminal it says less about programs such as cat(1), which say enough, and grep(1), which fails
 // when it finds nothing.
 
-func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string, status int) {
+func (o *runFlags) afterFailure(a *app, plan *enforce.Plan, argv []string, res *supervise.Result) {
 	terminal := isTerminal(a.stderr)
 	a.tellGit(plan, argv)
-	if text := closedNet(plan.Policy, argv); text != "" {
+	told := slices.ContainsFunc(res.Hosts, func(h supervise.HostUse) bool { return h.Refused > 0 }) // with the reason
+	if text := closedNet(plan.Policy, argv); text != "" && !told {
 		a.say.warn("%s", text)
 	}
-	silent := among(reading, argv) || status == exitNo && among(answering, argv)
+	silent := among(reading, argv) || res.ExitCode() == exitNo && among(answering, argv)
 	if !terminal && silent && !builds(plan.Policy, argv) {
 		return
 	}

@@ -179,3 +179,18 @@ func TestWhyManyWait(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterRefusedHost: what is said of a host when it is refused is not said once more at the end, in
+// fewer words. Where nothing was said, a line at the end names the network.
+func TestAfterRefusedHost(t *testing.T) {
+	b := newBedWith(t, "curl", "perl")
+	const less = "only the listed hosts could be reached"
+	b.run(t, b.allowing("curl -sS https://evil.example/", "a.example")...)
+	if strings.Count(b.out, "zsbx: refused: ") != 1 || strings.Contains(b.out, less) {
+		t.Error(b.out)
+	}
+	b.run(t, b.allowing("curl -sS https://localhost:2/", "a.example")...)
+	if strings.Contains(b.out, "zsbx: refused: ") || !strings.Contains(b.out, less) {
+		t.Error(b.out)
+	}
+}

@@ -133,7 +133,7 @@ func (o *runFlags) finish(a *app, command *supervise.Command, argv []string, wor
 	case o.opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))
 	case res.Failed && command.Plan() != nil && !o.opts.Keep:
-		o.afterFailure(a, command.Plan(), argv, res.ExitCode())
+		o.afterFailure(a, command.Plan(), argv, &res)
 	}
 	return afterRun(&res, errors.Join(err, words.unsaid()))
 }
