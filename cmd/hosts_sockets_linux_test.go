@@ -162,7 +162,8 @@ func actFlip(count string) error {
 		}
 	}()
 	made := 0
-	for range n {
+	began := time.Now()
+	for i := 0; i < n || time.Since(began) < time.Second/2; i++ {
 		fd, err := tcpSocket()
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -182,7 +183,21 @@ func setAddresses() error {
 			return fmt.Errorf("add %s: %w", a, err)
 		}
 	}
-	return nil
+	return awaitAddress(addresses[len(addresses)-1])
+}
+
+// awaitAddress waits until there is a route to an address of IPv6, which the kernel makes later.
+func awaitAddress(prefix string) error {
+	to := netip.AddrPortFrom(netip.MustParsePrefix(prefix).Addr(), 53)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+		if err == nil {
+			return c.Close()
+		}
+		if time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // addAddress gives the loopback device an address, by a message of rtnetlink(7).
