@@ -168,7 +168,11 @@ func (t *table) network(n *resolve.ResolvedNet) {
 		resolve.NetPorts: "only the TCP ports below",
 		resolve.NetHosts: "only the hosts below, and the session's own servers",
 	}
-	t.row(string(n.Mode), means[n.Mode], n.From.String())
+	what := means[n.Mode]
+	if n.Mode == resolve.NetHosts && len(n.Hosts.Allowed) == 0 {
+		what = "only the session's own servers"
+	}
+	t.row(string(n.Mode), what, n.From.String())
 	t.hosts(&n.Hosts)
 	for _, p := range n.ConnectTCP {
 		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())

@@ -26,7 +26,7 @@ func Policy(p *policy.Policy, h host.Host) (*Resolved, error) {
 	flat := p.On(h.OS)
 	paths := 0
 	asked := len(flat.FS.Deny) + len(flat.Net.ConnectTCP) + len(flat.Net.BindTCP) + len(flat.Net.Unix) +
-		len(flat.Net.Hosts) + len(flat.Net.DenyHosts) + len(flat.Env.Allow) + len(flat.Env.Set)
+		len(flat.Net.Hosts) + len(flat.Net.DenyHosts) + notBuiltIn(flat.Env.Allow) + notBuiltIn(flat.Env.Set)
 	for rule := range flat.Rules {
 		paths++
 		if !rule.Optional { // not from the baseline or a preset
@@ -77,4 +77,14 @@ func Policy(p *policy.Policy, h host.Host) (*Resolved, error) {
 		return nil, err
 	}
 	return rs.r, nil
+}
+
+// notBuiltIn counts the values that are not from the baseline or a preset.
+func notBuiltIn(list []policy.Named) (n int) {
+	for i := range list {
+		if !list[i].Origin.BuiltIn() {
+			n++
+		}
+	}
+	return n
 }
