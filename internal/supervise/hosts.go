@@ -231,7 +231,7 @@ func (n *hostNotes) end() []HostUse {
 		n.warn(w)
 	}
 	if unsaid > 0 {
-		n.warn(Warning{Text: fmt.Sprintf("%d other connections were refused, or failed", unsaid)})
+		n.warn(Warning{Text: fmt.Sprintf("%d other hosts or ports were refused, or failed; --hosts-log FILE lists them", unsaid)})
 	}
 	if more > 0 {
 		n.warn(Warning{Text: fmt.Sprintf("%d events about connections are not in any report", more)})
