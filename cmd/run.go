@@ -76,7 +76,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return err
 	}
 	if o.opts.HostsLog != "" && c.Policy.On(policy.ThisSystem()).Net.Hosts == nil {
-		return usageHint("", "--hosts-log: there is nothing to write, as the policy does not limit the network to hosts")
+		return usageHint("", "--hosts-log: nothing to write, as the policy does not limit the network to hosts")
 	}
 	opts := o.runOptions(a, c, argv)
 	switch {
