@@ -39,7 +39,8 @@ func localPlace(t *testing.T) (*place, *enforce.Plan) {
 // TestOwnServers: without network the session reaches its own servers.
 func TestOwnServers(t *testing.T) {
 	p, plan := localPlace(t)
-	p.policy.Net.Unix = []resolve.Path{{Path: "/", Mode: os.ModeDir}}
+	id, mode := fileID(t, "/")
+	p.policy.Net.Unix = []resolve.Path{{Path: "/", ID: id, Mode: mode}}
 	allUnix := p.mountPlan() // on which the broker leaves Unix sockets to Landlock, from ABI 6 on
 	for _, how := range []string{
 		"127.0.0.1 from 127.0.0.1", "127.0.0.2 from 127.0.0.2", "::1 from ::1", "0.0.0.0 from 127.0.0.1",
