@@ -60,6 +60,31 @@ func ExampleStart() {
 	// Output: 50 132
 }
 
+// A program that asks its user about hosts that the policy does not list.
+func ExampleOptions() {
+	mine, err := policy.Decode("example", []byte(`net.hosts = ["packages.example"]`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := policy.Merge(policy.Baseline(policy.ThisSystem()), mine)
+	_, err = sandbox.Run(context.Background(), p, sandbox.Options{
+		Args: []string{"npm", "ci"},
+		Host: func(r sandbox.HostRequest) sandbox.HostAnswer {
+			fmt.Printf("May %s connect to %s at port %d? ", r.Program, r.Host, r.Port)
+			var answer string
+			_, _ = fmt.Scanln(&answer)
+			if answer == "yes" {
+				return sandbox.AllowHost
+			}
+			return sandbox.RefuseHost
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
 // Which promises of a policy this machine can't keep, without running anything.
 func ExampleGaps() {
 	gaps, err := sandbox.Gaps(policy.Baseline(policy.ThisSystem()), sandbox.Options{})

@@ -89,10 +89,33 @@ type Options struct {
 	// Warn, if it is not nil, gets the warnings, from one goroutine at a time.
 	Warn func(Warning)
 
+	// Host, if it is not nil, is asked about a host for which [net] hosts of the policy, which
+	// may be an empty list, has no rule: once for each host and port of the session. The connection
+	// waits for the answer. It may be called by several goroutines, and when the command has ended.
+	// What deny_hosts has is refused without asking.
+	Host func(HostRequest) HostAnswer
+
 	// Explain records what the command is refused: see Result.Denials. It excludes Keep and
 	// TrackOnly.
 	Explain bool
 }
+
+// HostRequest is a host that a command wants to connect to by TCP.
+type HostRequest struct {
+	Host    string // a name in lower case, or an address
+	Port    uint16
+	Program string // how its process calls itself, and the process id
+}
+
+// HostAnswer says whether a command may connect to a host. The zero value says no.
+type HostAnswer int
+
+// The answers. AllowHost keeps addresses closed that are private or this machine's.
+const (
+	RefuseHost HostAnswer = iota
+	AllowHost
+	AllowPrivateHost
+)
 
 // Size is the size of a terminal in characters.
 type Size struct{ Rows, Columns uint16 }
@@ -146,6 +169,11 @@ func (o *Options) options() (supervise.Options, error) {
 		Job:         o.Job,
 		Explain:     o.Explain,
 	}
+	if o.Host != nil {
+		out.AskHost = func(r enforce.HostRequest) enforce.HostAnswer {
+			return enforce.HostAnswer(o.Host(HostRequest(r)))
+		}
+	}
 	if o.Accept != nil {
 		out.Accept = func(gaps []enforce.Gap) bool { return o.Accept(gapsOf(gaps)) }
 	}
@@ -163,8 +191,19 @@ func (o *Options) options() (supervise.Options, error) {
 	return out, nil
 }
 
+// refusedText tells of a connection that was refused, or failed.
+func refusedText(w *supervise.Warning) string {
+	switch {
+	case w.Refused == "":
+		return ""
+	case w.Failed:
+		return "failed: " + w.Refused
+	}
+	return "refused: " + w.Refused
+}
+
 func warningOf(w supervise.Warning) Warning {
-	out := Warning{Text: w.Text, Hint: w.Hint, Gaps: gapsOf(w.Gaps)}
+	out := Warning{Text: w.Text + refusedText(&w), Hint: w.Hint, Gaps: gapsOf(w.Gaps)}
 	if u := w.Untold; u != nil {
 		out.Earlier = &Earlier{
 			Session: u.Session,

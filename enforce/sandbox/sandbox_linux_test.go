@@ -20,12 +20,17 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/internal/testkit/internet"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
 func TestMain(m *testing.M) {
+	internet.Inside()
 	sandbox.Init()
+	if script := os.Getenv(askingVariable); script != "" {
+		asking(script)
+	}
 	os.Exit(m.Run())
 }
 

@@ -173,6 +173,9 @@ func NewPlan(r *resolve.Resolved, caps Caps, h *host.Host, opts Options) *Plan {
 type (
 	// Broker answers the calls that a plan leaves to it.
 	Broker = broker.Broker
+	// HostRequest is a question about a host, and HostAnswer its answer.
+	HostRequest = hosts.Request
+	HostAnswer  = hosts.Answer
 	// Snapshot is the state of the protected set at one time.
 	Snapshot = protect.Snapshot
 	// Change is a file that changed.
@@ -231,6 +234,9 @@ type Options struct {
 	// Explain records what the command is refused: see Plan.Refusals. The command needs a
 	// keeper, and the caller must serve the Broker.
 	Explain bool
+
+	// AskHost is asked about hosts that no rule of a network by name decides about; nil refuses them.
+	AskHost hosts.Asker
 
 	// Model is a plan whose refusals are recorded, too, although this one allows the acts.
 	Model *Plan

@@ -34,7 +34,7 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
 		p.own = p.Policy.Net.OwnOnly() && p.noOwnNet() == ""
-		p.planHosts(h)
+		p.planHosts(h, opts)
 		if p.own { // datagrams have their addresses in memory, where the broker can't look
 			p.Landlock.HandledNet &^= landlock.NetBindUDP | landlock.NetConnectSendUDP
 		}

@@ -50,7 +50,7 @@ func (p *Plan) ownText() string {
 }
 
 // planHosts prepares the way to hosts outside, which begins in the session's network.
-func (p *Plan) planHosts(h *host.Host) {
+func (p *Plan) planHosts(h *host.Host, opts Options) {
 	if p.Policy.Net.Mode != resolve.NetHosts {
 		return
 	}
@@ -63,6 +63,7 @@ func (p *Plan) planHosts(h *host.Host) {
 		p.noHosts = err.Error()
 		return
 	}
+	c.Asker = opts.AskHost
 	p.hosts = c
 }
 

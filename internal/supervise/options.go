@@ -72,6 +72,10 @@ type Options struct {
 	// hosts outside (HostEvent), "" for none.
 	HostsLog string
 
+	// AskHost, if it is not nil, is asked once about each host and port for which a network by name
+	// has no rule. It may take long, and be called by several goroutines.
+	AskHost func(enforce.HostRequest) enforce.HostAnswer
+
 	// Keep leaves running what the command leaves behind when it ends. Output
 	// is no longer copied then: only files stay. If the plan has a Broker,
 	// this process goes on answering for it until Command.Served returns. If it

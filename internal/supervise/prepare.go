@@ -239,6 +239,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	opts.Repository = c.o.Repository
 	opts.Explain = c.o.Explain
 	opts.Model = c.o.Model
+	opts.AskHost = c.o.AskHost
 	opts.NoLimits = c.bound()
 	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)
 	if c.plan.Seatbelt != nil {

@@ -33,7 +33,7 @@ type Entry struct {
 
 // Config is what a Resolver works with.
 type Config struct {
-	Rules     *rule.Set
+	Rules     rule.Decider
 	Lookup    Lookup
 	Hosts     []Entry          // outrank what Lookup says
 	Search    []string         // the domains of the search list

@@ -54,6 +54,8 @@ func (c *conn) serve() {
 // opening decides, and returns what passes on what the client sends; nil if nothing does.
 func (c *conn) opening() (next func()) {
 	v := c.relay.Rules.Decide(c.target.Ask)
+	c.is(v) // until somebody has been asked
+	v = c.relay.consult(c.ctx, &c.target, v)
 	if !v.Allowed() {
 		c.refuse(v)
 		return nil
@@ -89,7 +91,7 @@ func (c *conn) say(k egress.Kind) {
 	e := egress.Event{Kind: k, Verdict: c.verdict}
 	c.mu.Unlock()
 	if k == egress.Cut || c.relay.Named {
-		e.Who = c.target.who()
+		e.Who = c.target.Program()
 	}
 	e.Sent = c.sent.Load()
 	e.Received = c.received.Load()

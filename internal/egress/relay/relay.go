@@ -21,15 +21,20 @@ type Dialer func(ctx context.Context, address string) (net.Conn, error)
 
 // Config is what a Relay works with.
 type Config struct {
-	Rules   *rule.Set
+	Rules   rule.Decider
 	Dialer  Dialer
 	Addrs   func(names []string) []netip.Addr // handed out for each of these names; may be nil
 	Proxies *Proxies                          // nil: none
 	Events  egress.Sink                       // may be nil
+	Consult Consult                           // may be nil
 	Times   Times
 	Most    int  // connections at once; 0: 4096
 	Named   bool // events name the program also if nothing was refused, which takes its time
 }
+
+// Consult is asked about what is refused, and may take long. It returns what is decided instead, with
+// the rules as they are by then.
+type Consult func(ctx context.Context, t Target, v rule.Verdict) rule.Ask
 
 // Times are how long a Relay waits for what. Each has a default.
 type Times struct {
@@ -102,7 +107,8 @@ type Target struct {
 	Refused func(rule.Verdict) // is told what Events is told of the connection's refusal; may be nil
 }
 
-func (t *Target) who() string {
+// Program names the program that wants there, as in events.
+func (t *Target) Program() string {
 	if t.Who == nil {
 		return ""
 	}
@@ -157,12 +163,17 @@ func (r *Relay) take() (release func(), why string) {
 // Serve. Each error is a *Refusal, and was said as an event unless the context was cancelled.
 func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 	v := r.Rules.Decide(t.Ask)
-	if !v.Allowed() {
+	if !v.Allowed() && r.Consult == nil {
 		return nil, r.refuse(t, v, nil)
 	}
 	release, why := r.take()
 	if release == nil {
 		return nil, r.refuse(t, v.Fail(rule.Limit, why), nil)
+	}
+	v = r.consult(ctx, &t, v)
+	if !v.Allowed() {
+		release()
+		return nil, r.refuse(t, v, nil)
 	}
 	up, err := r.dial(ctx, t, v)
 	if err != nil {
@@ -171,6 +182,15 @@ func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 	}
 	up.place = release
 	return up, nil
+}
+
+// consult asks about what is refused, if somebody is to be asked, which changes the target.
+func (r *Relay) consult(ctx context.Context, t *Target, v rule.Verdict) rule.Verdict {
+	if v.Allowed() || r.Consult == nil {
+		return v
+	}
+	t.Ask = r.Consult(ctx, *t, v)
+	return r.Rules.Decide(t.Ask)
 }
 
 // dial connects to a target for which there is a verdict, and a place. If the client has given up
@@ -193,7 +213,7 @@ func (r *Relay) dial(ctx context.Context, t Target, v rule.Verdict) (*Up, error)
 
 // refuse says that something is refused.
 func (r *Relay) refuse(t Target, v rule.Verdict, err error) error {
-	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.who()})
+	r.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: t.Program()})
 	if t.Refused != nil {
 		t.Refused(v)
 	}

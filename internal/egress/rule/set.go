@@ -12,13 +12,25 @@ import (
 type Set struct {
 	allowed index
 	denied  index
+
+	rules   []Rule
+	denials []Rule
 }
+
+// Decider decides, as a Set does.
+type Decider interface{ Decide(Ask) Verdict }
 
 // NewSet makes a set. Of rules for the same host and port the last one holds. The narrowest rule
 // for a name decides: the name itself, then the longest wildcard, then "*".
 func NewSet(rules, denials []Rule) *Set {
-	return &Set{allowed: newIndex(slices.Clone(rules)), denied: newIndex(slices.Clone(denials))}
+	s := &Set{rules: slices.Clone(rules), denials: slices.Clone(denials)}
+	s.allowed = newIndex(s.rules)
+	s.denied = newIndex(s.denials)
+	return s
 }
+
+// With returns the set with one more rule.
+func (s *Set) With(r Rule) *Set { return NewSet(append(slices.Clip(s.rules), r), s.denials) }
 
 // index finds rules by host and port. Each look-up takes a time that does not grow with their number.
 type index struct {

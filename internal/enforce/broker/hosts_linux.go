@@ -189,7 +189,7 @@ func (w *waiter) outside() (a answer, is bool) {
 func (w *waiter) reach(to netip.AddrPort, ask rule.Ask, v rule.Verdict) answer {
 	b := w.broker
 	target := relay.Target{Ask: ask, Who: sync.OnceValue(w.from.name)}
-	if !v.Allowed() {
+	if !v.Allowed() && !b.door.net.Asks(&v) {
 		w.Verdict = &v
 		b.door.net.Events(egress.Event{Kind: egress.Refused, Verdict: v, Who: w.from.name()})
 		return refused(unix.EACCES)

@@ -29,6 +29,7 @@ type Config struct {
 	Entries  []names.Entry // of hosts(5)
 	Search   []string      // the search list of resolv.conf(5)
 	Proxies  *relay.Proxies
+	Asker    Asker // nil: nobody is asked
 }
 
 // Read reads this machine's files and the variables that name proxies. The error is about these
@@ -98,7 +99,7 @@ func proxyVariables(env []string) (v relay.Variables) {
 
 // Net is what serves one session.
 type Net struct {
-	Rules    *rule.Set
+	Rules    *rules
 	Resolver *names.Resolver
 	Relay    *relay.Relay
 	Events   egress.Sink
@@ -106,23 +107,24 @@ type Net struct {
 
 // New returns what serves a session. Events must not wait.
 func New(c *Config, most int, events egress.Sink) *Net {
-	n := &Net{Rules: c.Rules, Events: events}
+	n := &Net{Rules: newRules(c), Events: events}
 	n.Resolver = names.New(names.Config{
-		Rules:     c.Rules,
+		Rules:     n.Rules,
 		Lookup:    lookup,
 		Hosts:     c.Entries,
 		Search:    c.Search,
-		NXDomain:  c.NXDomain,
+		NXDomain:  c.NXDomain && c.Asker == nil, // nobody connects to a name that does not exist
 		Synthetic: c.Proxies != nil,
 		Events:    events,
 	})
 	n.Relay = relay.New(relay.Config{
-		Rules:   c.Rules,
+		Rules:   n.Rules,
 		Dialer:  dial,
 		Addrs:   n.Resolver.Addrs,
 		Proxies: c.Proxies,
 		Events:  events,
 		Most:    most,
+		Consult: n.consulting(),
 	})
 	return n
 }
