@@ -166,7 +166,7 @@ func (t *table) network(n *resolve.ResolvedNet) {
 	means := map[resolve.NetMode]string{
 		resolve.NetOpen:  "all of it",
 		resolve.NetPorts: "only the TCP ports below",
-		resolve.NetHosts: "only the hosts below, and the session's own servers",
+		resolve.NetHosts: "only the hosts below",
 	}
 	what := means[n.Mode]
 	if n.Mode == resolve.NetHosts && len(n.Hosts.Allowed) == 0 {

@@ -38,6 +38,9 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		if p.own { // datagrams have their addresses in memory, where the broker can't look
 			p.Landlock.HandledNet &^= landlock.NetBindUDP | landlock.NetConnectSendUDP
 		}
+		if p.shared() {
+			p.Landlock.Ports = portRules(p.Policy.Net, p.Landlock.HandledNet)
+		}
 	} else {
 		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
@@ -122,7 +125,7 @@ func (p *Plan) filterOptions(peers bool) seccomp.Options {
 		Capabilities: p.Caps.Capabilities,
 		Net:          p.Policy.Net,
 		Peers:        peers,
-		Names:        peers && len(p.names) > 0,
+		Names:        peers && (len(p.names) > 0 || p.shared()),
 		Own:          p.own,
 		Signals:      p.signals,
 		Truncate:     handled&landlock.FSTruncate != 0,

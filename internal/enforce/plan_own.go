@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/zsbx/zsbx/internal/enforce/hosts"
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -49,13 +50,31 @@ func (p *Plan) ownText() string {
 	return "closed, for servers of the session too: " + p.noOwnNet()
 }
 
-// planHosts prepares the way to hosts outside, which begins in the session's network.
+// noShared returns why a command can't reach hosts outside although its session has no network of its
+// own, or "". Its TCP sockets are then in the machine's network, where Landlock refuses it to connect
+// them, and the broker does.
+func (p *Plan) noShared() string {
+	switch {
+	case !p.Caps.Seccomp || !p.Caps.SeccompNotify:
+		return p.noOwnNet()
+	case p.Landlock.HandledNet&landlock.NetConnectTCP == 0:
+		return p.noOwnNet() + "; without that " + p.needs(4)
+	}
+	return ""
+}
+
+// shared reports whether the command reaches hosts outside with sockets of the machine's network.
+func (p *Plan) shared() bool { return p.hosts != nil && !p.own }
+
+// planHosts prepares the way to hosts outside, which begins in the session's network if there is one.
 func (p *Plan) planHosts(h *host.Host, opts Options) {
 	if p.Policy.Net.Mode != resolve.NetHosts {
 		return
 	}
 	if !p.own {
-		p.noHosts = p.noOwnNet()
+		p.noHosts = p.noShared()
+	}
+	if p.noHosts != "" {
 		return
 	}
 	c, err := hosts.Read(&p.Policy.Net.Hosts, h)
@@ -69,8 +88,12 @@ func (p *Plan) planHosts(h *host.Host, opts Options) {
 
 // hostsText says in a plan how hosts outside are reached, for people.
 func (p *Plan) hostsText() string {
+	const reached = "reached by name, through zsbx, which answers for every name server"
+	if p.shared() {
+		return reached + "; UDP sockets are pairs of Unix sockets, so that musl and c-ares resolve no names"
+	}
 	if p.hosts != nil {
-		return "reached by name, through zsbx, which answers for every name server"
+		return reached
 	}
 	return "not reached: " + cmp.Or(p.noHosts, noLandlock)
 }

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,5 +71,64 @@ func TestOwnNet(t *testing.T) {
 		if l.Name == "localhost" {
 			t.Errorf("with a network it says %q", l.Detail)
 		}
+	}
+}
+
+// TestSharedNet: with a network by name, and no network of the session's own, its TCP sockets are in the
+// machine's, if Landlock refuses the command to connect them. Elsewhere no host is reached.
+func TestSharedNet(t *testing.T) {
+	h := treeHost(map[string]string{"/w/x": ""})
+	const (
+		own    = "reached by name, through zsbx, which answers for every name server"
+		shared = own + "; UDP sockets are pairs of Unix sockets, so that musl and c-ares resolve no names"
+	)
+	for _, c := range []struct {
+		name string
+		caps func(*Caps)
+		want string // what the plan says of hosts
+	}{
+		{name: "a network", want: own},
+		{name: "no user namespace", caps: func(c *Caps) { c.MountNS, c.MountReason = false, "AppArmor" }, want: shared},
+		{name: "root in a container", caps: func(c *Caps) { c.Privileged = true }, want: shared},
+		{name: "no network namespace", caps: func(c *Caps) { c.NetReason = "refused" }, want: shared},
+		{name: "Landlock checks Unix sockets", caps: func(c *Caps) { c.Landlock, c.NetReason = 11, "refused" }, want: shared},
+		{name: "an old Landlock", caps: func(c *Caps) { c.Landlock, c.NetReason = 3, "refused" },
+			want: "not reached: refused; without that Landlock ABI 4 (Linux 6.7) is needed, this kernel has 3"},
+		{name: "no broker", caps: func(c *Caps) { c.SeccompNotify, c.SeccompNotifyReason = false, "nested" }, want: "not reached: nested"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			caps := canMount()
+			caps.Landlock, caps.Seccomp, caps.SeccompNotify, caps.Arch = 8, true, true, "amd64"
+			if c.caps != nil {
+				c.caps(&caps)
+			}
+			r := asked(h, "", []string{"/w"})
+			r.Net.Mode = resolve.NetHosts
+			p := NewPlan(r, caps, h, Options{})
+			for _, l := range p.Layers() {
+				if l.Name == "hosts" && l.Detail != c.want {
+					t.Errorf("it says %q, want %q", l.Detail, c.want)
+				}
+				if l.Name == "localhost" && strings.HasPrefix(l.Detail, "closed") != (c.want != own) {
+					t.Errorf("localhost: %q", l.Detail)
+				}
+			}
+			if gap := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == GapHosts }); gap == p.ReachesHosts() {
+				t.Errorf("gaps: %v", p.Gaps)
+			}
+			tcp := p.Seccomp.Answer("socket", [6]uint64{2, 1, 0})
+			udp := p.Seccomp.Answer("socket", [6]uint64{2, 2, 0})
+			want := map[string]string{own: "decided by the broker", shared: "allowed"}[c.want]
+			if want == "" {
+				want = "EACCES"
+			}
+			if tcp != want || (udp == "EACCES") != (want == "EACCES") || udp == "allowed" {
+				t.Errorf("the filter says %s to TCP, %s to UDP", tcp, udp)
+			}
+			const handled = landlock.NetBindTCP | landlock.NetConnectTCP
+			if c.want == shared && (p.Landlock.HandledNet&handled != handled || len(p.Landlock.Ports) > 0) {
+				t.Errorf("Landlock handles %#x, with %v", p.Landlock.HandledNet, p.Landlock.Ports)
+			}
+		})
 	}
 }

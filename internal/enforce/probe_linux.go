@@ -42,6 +42,9 @@ func Probe() Caps {
 		c.Answered = a.supervised && c.Landlock >= 4 && !landlockChecksConnect()
 	}
 	a.privileges(&c)
+	if c.MountNS && a.read("/proc/sys/user/max_net_namespaces") == "0" {
+		c.NetReason = "network namespaces are switched off (sysctl user.max_net_namespaces)"
+	}
 	c.Err = a.err
 	return c
 }

@@ -14,6 +14,7 @@ func acts() map[string]func(args []string) error {
 	all := fileActs()
 	maps.Copy(all, netActs())
 	maps.Copy(all, ownActs())
+	maps.Copy(all, sharedActs())
 	maps.Copy(all, processActs())
 	maps.Copy(all, signalActs())
 	maps.Copy(all, kernelActs())

@@ -23,7 +23,7 @@ type Policy struct {
 
 	Peers   bool               // the broker answers connect(2) and listen(2) for all sockets
 	Own     bool               // it answers for the sockets of the session's network
-	Hosts   *hosts.Config      // with Own: which hosts outside may be reached; nil for none
+	Hosts   *hosts.Config      // which hosts outside may be reached, with Own or Peers; nil for none
 	Signals seccomp.SignalMode // which signals the broker answers
 
 	// Capabilities are those that the command may have (capabilities(7)). The broker uses no
@@ -68,17 +68,26 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 }
 
 // mayConnect reports whether an internet socket may be connected to an address. AF_UNSPEC ends
-// a connection.
+// a connection. With resolve.NetHosts only the relay connects to others.
 func (p *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
+	if p.Net.Mode == resolve.NetHosts {
+		return ends
+	}
 	return p.Net.Mode == resolve.NetPorts && ends || p.mayUse(b, p.Net.ConnectTCP) || p.mayAsk(b)
 }
 
-// mayUse reports whether the network mode allows an address. With resolve.NetPorts its port must
-// be listed.
+// mayUse reports whether the network mode allows an address. With resolve.NetPorts and
+// resolve.NetHosts its port must be listed.
 func (p *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
-	return p.Net.Mode == resolve.NetOpen || p.Net.Mode == resolve.NetPorts && ok && resolve.Lists(listed, to.Port())
+	switch p.Net.Mode {
+	case resolve.NetOpen:
+		return true
+	case resolve.NetPorts, resolve.NetHosts:
+		return ok && resolve.Lists(listed, to.Port())
+	}
+	return false
 }
 
 // domain is the port of name servers.

@@ -26,6 +26,12 @@ type socket struct {
 // internet reports whether it is an internet socket.
 func (s socket) internet() bool { return s.domain == unix.AF_INET || s.domain == unix.AF_INET6 }
 
+// tcp reports whether it is a TCP socket.
+func (s socket) tcp() bool {
+	protocol, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+	return err == nil && s.internet() && protocol == unix.IPPROTO_TCP
+}
+
 // socket fetches the socket that is the call's first argument
 // (pidfd_getfd(2)).
 func (c *Call) socket() (socket, unix.Errno) {

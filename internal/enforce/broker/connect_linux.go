@@ -173,11 +173,8 @@ func (w *waiter) authorize() unix.Errno {
 		if !b.policy.mayConnect(w.addr) {
 			return unix.EACCES
 		}
-		if b.policy.Net.Mode == resolve.NetPorts {
-			protocol, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
-			if err != nil || protocol != unix.IPPROTO_TCP {
-				return unix.EACCES
-			}
+		if b.policy.Net.Mode == resolve.NetPorts && !w.sock.tcp() {
+			return unix.EACCES
 		}
 		return 0
 	case unix.AF_NETLINK:

@@ -29,10 +29,17 @@ import (
 // of the relay's in the same network, and accepts it there at once. So nothing that a session does
 // with its sockets reaches anything outside but by the relay, and the relay knows for each connection
 // what it was made for.
+//
+// Where there can be no such network, the session's TCP sockets are in the machine's, and so are the
+// relay's listeners. Then only the broker connects a socket of the session: Landlock refuses connect(2)
+// and bind(2) to the command. It has no UDP sockets: see udp. Its own servers are closed.
 
 // door is the way out of the session's network.
 type door struct {
-	net *hosts.Net // nil: there is none
+	net    *hosts.Net // nil: there is none
+	shared bool       // the sockets are in the machine's network
+
+	socket func(fork.SocketRequest) (int, unix.Errno) // makes one where the session's are
 
 	patient context.Context // until Hurry
 	hurry   func()
@@ -52,7 +59,7 @@ type listener struct {
 	addr netip.AddrPort
 }
 
-// openDoor prepares the way out. The session's network does not exist yet.
+// openDoor prepares the way out. A session's own network does not exist yet.
 func (b *Broker) openDoor() {
 	var limit unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // harmless: 0 is the relay's own limit
@@ -63,7 +70,18 @@ func (b *Broker) openDoor() {
 		}
 	})
 	b.door.inner = map[int]listener{}
+	b.door.socket = b.own.Socket
+	if !b.policy.Own {
+		b.door.shared = true
+		b.door.socket = machineSocket
+	}
 	b.door.patient, b.door.hurry = context.WithCancel(context.Background())
+}
+
+// machineSocket makes a socket in the machine's network.
+func machineSocket(r fork.SocketRequest) (int, unix.Errno) {
+	fd, err := unix.Socket(int(r.Family), int(r.Kind)|unix.SOCK_CLOEXEC, int(r.Protocol))
+	return fd, asErrno(err)
 }
 
 // close closes the resolver's sockets and the relay's listeners.
@@ -122,7 +140,7 @@ func (b *Broker) listens(family int) (listener, unix.Errno) {
 		return l, 0
 	}
 	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK
-	fd, errno := b.own.Socket(fork.SocketRequest{Family: int32(family), Kind: kind})
+	fd, errno := d.socket(fork.SocketRequest{Family: int32(family), Kind: kind})
 	if errno != 0 {
 		return listener{}, errno
 	}
@@ -144,7 +162,41 @@ func (b *Broker) listens(family int) (listener, unix.Errno) {
 	}
 	l := listener{fd, addr}
 	d.inner[family] = l
+	if d.shared {
+		go b.sweep(l)
+	}
 	return l, 0
+}
+
+// sweep resets the connections of programs outside to a listener, until serving is over.
+func (b *Broker) sweep(l listener) {
+	for b.until([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, 0) {
+		b.door.mu.Lock()
+		if !b.door.closed {
+			l.clear()
+		}
+		b.door.mu.Unlock()
+		time.Sleep(maxPause) // it wakes for the session's connections, too
+	}
+}
+
+// clear resets the connections that wait to be accepted. None of them is the session's.
+func (l *listener) clear() {
+	for range unix.SOMAXCONN {
+		fd, _, err := unix.Accept4(l.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		if err == unix.EAGAIN {
+			return
+		}
+		if err == nil {
+			reset(fd)
+		}
+	}
+}
+
+// reset closes a connection so that the other end gets an error.
+func reset(fd int) {
+	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	unix.Close(fd)
 }
 
 // isInner reports whether an address of the session's network is the relay's own.
@@ -164,11 +216,7 @@ func (d *door) isInner(to netip.AddrPort) bool {
 func (w *waiter) outside() (a answer, is bool) {
 	b := w.broker
 	to, ok := internetAddress(w.addr)
-	if b.door.net == nil || !ok || !w.sock.internet() || !b.own.has(w.sock.fd) {
-		return a, false
-	}
-	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_STREAM {
+	if b.door.net == nil || !ok || !w.sock.tcp() || !b.door.shared && !b.own.has(w.sock.fd) {
 		return a, false
 	}
 	if to.Port() == domain && !b.own.names.Load() {
@@ -177,6 +225,9 @@ func (w *waiter) outside() (a answer, is bool) {
 	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
 		if b.door.isInner(to) {
 			return refused(unix.ECONNREFUSED), true
+		}
+		if b.door.shared {
+			return w.refusedOwn(), true
 		}
 		return a, false
 	}
@@ -242,8 +293,16 @@ func (w *waiter) of(c *Call) *waiter {
 // unconnected reports whether a TCP socket has no connection, and none is being made.
 func unconnected(fd int) bool {
 	const closed = 7 // TCP_CLOSE in linux/tcp_states.h
+	return stateOf(fd) == closed
+}
+
+// stateOf returns the state of a TCP socket, 0 if unknown.
+func stateOf(fd int) uint8 {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	return err == nil && info.State == closed
+	if err != nil {
+		return 0
+	}
+	return info.State
 }
 
 // dialed is what Relay.Dial has returned.
@@ -319,9 +378,9 @@ func (w *waiter) join(to netip.AddrPort, serve func(net.Conn), unused ...*relay.
 
 // accepted connects the caller's socket to the relay. Without a connection the answer says why.
 //
-// Only the broker connects to these listeners, one call at a time. So the connection that waits there
-// is the caller's. Another one would be of a socket that the command has connected in a way that is
-// not known here: it gets nothing.
+// Only the broker connects the session's sockets to these listeners, one call at a time. All other
+// connections that wait there are of programs outside, or of a socket that the command has connected in
+// a way that is not known here: they get nothing.
 func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
 	b := w.broker
 	family := unix.AF_INET
@@ -334,6 +393,10 @@ func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
 	if errno != 0 {
 		return nil, refused(errno)
 	}
+	if netns(w.sock.fd) != netns(l.fd) {
+		return nil, refused(unix.EACCES) // it was passed to the command
+	}
+	l.clear()
 	inner := *w
 	inner.addr = socketAddress(w.sock.domain, l.addr)
 	fresh := unconnected(w.sock.fd)
@@ -351,27 +414,29 @@ func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
 	return conn, a
 }
 
-// accept accepts the connection of a socket.
+// accept accepts the connection of a socket, and resets others. While both ends are established, no
+// other connection has their addresses; one that has ended could have had them before.
 func (l *listener) accept(of int) (net.Conn, error) {
+	const soon = 2 * time.Second // on a busy machine the kernel may need a moment
 	from, _ := internetAddress(socketName(of))
-	for {
-		fd, peer, err := acceptSoon(l.fd)
+	for end := time.Now().Add(soon); ; {
+		fd, peer, err := acceptUntil(l.fd, end)
 		if err != nil {
 			return nil, err
 		}
-		if peer == from {
+		if peer == from && stateOf(of) == established && stateOf(fd) == established {
 			return connection(fd)
 		}
-		unix.Close(fd)
+		reset(fd)
 	}
 }
 
-// acceptSoon accepts a connection that is there, or about to be.
-func acceptSoon(fd int) (conn int, peer netip.AddrPort, _ error) {
-	const soon = 1000 // milliseconds; on a busy machine the kernel may need a moment
+// acceptUntil accepts a connection that is there, or will be until some time.
+func acceptUntil(fd int, end time.Time) (conn int, peer netip.AddrPort, _ error) {
 	conn, from, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-	if err == unix.EAGAIN {
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, soon) // harmless: accept4 says it
+	left := time.Until(end).Milliseconds()
+	if err == unix.EAGAIN && left > 0 {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left)) // harmless: accept4 says it
 		conn, from, err = unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,11 +12,14 @@ import (
 // Name servers are asked by UDP. A real UDP socket sends to the address that sendmsg(2) finds
 // in memory, where no filter can look. So the command gets one end of a SOCK_SEQPACKET pair
 // instead, on which the kernel ignores addresses. This process has the other end and the real
-// UDP socket, which sends nothing until it is connected to a name server.
+// UDP socket, which sends nothing until it is connected to a name server. With a network by name
+// there is no real one: zsbx answers.
 
 const (
 	maxAskers = 256
 	maxAnswer = 8 << 10 // bytes; EDNS commonly asks for at most 4096
+
+	noSocket = -1 // in place of the real UDP socket
 )
 
 // udp makes the pair whose end the command uses as its UDP socket.
@@ -34,7 +38,10 @@ func (b *Broker) udp(c *Call) answer {
 		return refused(asErrno(err))
 	}
 	c.descriptors = append(c.descriptors, pair[0])
-	out, err := unix.Socket(int(int32(c.args[0])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	out := noSocket
+	if b.door.net == nil {
+		out, err = unix.Socket(int(int32(c.args[0])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	}
 	if err != nil {
 		unix.Close(pair[1])
 		return refused(asErrno(err))
@@ -42,12 +49,16 @@ func (b *Broker) udp(c *Call) answer {
 	end := cookie(pair[0])
 	b.askers[end] = out
 	go func() {
-		b.relay(pair[1], out)
+		if out == noSocket {
+			b.answerNames(pair[1])
+		} else {
+			b.relay(pair[1], out)
+			unix.Close(out)
+		}
 		b.mu.Lock()
 		delete(b.askers, end)
 		b.mu.Unlock()
 		unix.Close(pair[1])
-		unix.Close(out)
 	}()
 	return b.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
@@ -61,6 +72,9 @@ func (b *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 		return a, false
 	}
 	out, is := b.askers[cookie(s.fd)]
+	if out == noSocket {
+		return toResolver(addr), true
+	}
 	switch {
 	case is && b.policy.mayAsk(addr):
 		a = refused(connect(out, addr))
@@ -68,6 +82,16 @@ func (b *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 		a = refused(unix.EACCES)
 	}
 	return a, is
+}
+
+// toResolver answers if zsbx is at the other end of a pair: as every name server, and there is no route to
+// anything else, so that programs give up UDP at once.
+func toResolver(addr []byte) answer {
+	to, _ := internetAddress(addr)
+	if to.Port() != domain {
+		return refused(unix.ENETUNREACH)
+	}
+	return answer{}
 }
 
 // relay passes questions and answers on until the command's end is closed or serving is over.
@@ -90,6 +114,21 @@ func (b *Broker) relay(mine, out int) {
 			if n, err := unix.Read(out, buf); err == nil {
 				_ = unix.Send(mine, buf[:n], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 			}
+		}
+	}
+}
+
+// answerNames answers questions until the command's end is closed or serving is over.
+func (b *Broker) answerNames(mine int) {
+	buf := make([]byte, maxAnswer)
+	for b.until([]unix.PollFd{{Fd: int32(mine), Events: unix.POLLIN}}, 0) {
+		n, _ := unix.Read(mine, buf)
+		if n <= 0 {
+			return
+		}
+		out := b.door.net.Resolver.Answer(context.Background(), buf[:n])
+		if out != nil {
+			_ = unix.Send(mine, out, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (b *Broker) listen(c *Call) answer {
 	} else if !b.policy.mayUse(address, b.policy.Net.BindTCP) {
 		return refused(unix.EACCES) // also an unbound socket, which would get a port that the kernel chooses
 	}
-	if b.policy.Net.Mode != resolve.NetPorts {
+	if b.policy.Net.Mode != resolve.NetPorts && !b.door.shared {
 		return answer{proceed: true}
 	}
 	return b.as(c, listens)

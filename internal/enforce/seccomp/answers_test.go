@@ -50,6 +50,26 @@ func networkAnswers() []said {
 		{"own/11", "connect", []uint64{3, ptr, 16}, "decided by the broker"},
 		{"own/11", "listen", []uint64{3, 5}, "decided by the broker"},
 
+		{"hosts/11", "socket", []uint64{AfInet, stream, 0}, "EACCES"},
+		{"hosts/7", "socket", []uint64{AfInet, stream, 0}, "allowed"},
+		{"hosts/7", "socket", []uint64{AfInet6, stream, 262}, "EPROTONOSUPPORT"},
+		{"hosts/7", "socket", []uint64{AfInet6, dgram, 0}, notify},
+		{"hosts/7", "socket", []uint64{AfInet, raw, 1}, "EACCES"},
+		{"hosts/7", "connect", []uint64{3, ptr, 16}, notify},
+		{"hosts/7", "listen", []uint64{3, 5}, notify},
+		{"hosts/7", "bind", []uint64{3, ptr, 16}, "allowed"}, // Landlock refuses it
+		{"hosts/7", "sendmsg", []uint64{3, ptr, 0x20000000}, "EOPNOTSUPP"},
+		{"hosts/7", "setsockopt", []uint64{3, 0, 11}, "success, without effect"}, // IP_RECVERR
+		{"hosts/7", "setsockopt", []uint64{3, 6, 30}, "ENOPROTOOPT"},             // TCP_FASTOPEN_CONNECT
+		{"hosts/7", "setsockopt", []uint64{3, 6, 31}, "ENOPROTOOPT"},             // TCP_ULP
+		{"hosts/7", "setsockopt", []uint64{3, 1, 25}, "EPERM"},                   // SO_BINDTODEVICE
+		{"hosts/7", "setsockopt", []uint64{3, 1, 62}, "EPERM"},                   // SO_BINDTOIFINDEX
+		{"hosts/7", "setsockopt", []uint64{3, 0, 4}, "EPERM"},                    // IP_OPTIONS
+		{"hosts/7", "setsockopt", []uint64{3, 41, 6}, "EPERM"},                   // IPV6_2292PKTOPTIONS
+		{"hosts/7", "setsockopt", []uint64{3, 41 | 1<<32, 57}, "EPERM"},          // IPV6_RTHDR
+		{"hosts/7", "setsockopt", []uint64{3, 6, 1}, "allowed"},
+		{"ports/7", "setsockopt", []uint64{3, 6, 30}, "allowed"},
+
 		{"ports/11", "socket", []uint64{AfInet, stream, 0}, "allowed"},
 		{"ports/11", "socket", []uint64{AfInet | high, stream | cloexec | nonblock | high, 6 | high}, "allowed"},
 		{"ports/11", "socket", []uint64{AfInet6, stream, 6}, "allowed"},

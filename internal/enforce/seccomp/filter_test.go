@@ -19,6 +19,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 			"open":  {Mode: resolve.NetOpen},
 			"none":  {Mode: resolve.NetNone},
 			"own":   {Mode: resolve.NetNone},
+			"hosts": {Mode: resolve.NetHosts}, // in the machine's network with Names, else closed
 			"ports": {Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: resolve.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {

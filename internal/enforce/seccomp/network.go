@@ -1,6 +1,8 @@
 package seccomp
 
 import (
+	"slices"
+
 	"github.com/zsbx/zsbx/internal/resolve"
 )
 
@@ -36,6 +38,10 @@ func (q *Options) networkRules() []rule {
 	}
 	switch q.Net.Mode {
 	case resolve.NetNone, resolve.NetHosts:
+		if q.Net.Mode == resolve.NetHosts && q.Names {
+			rules = append(rules, keepRoutes(portsRules(unixSockets, true, true))...)
+			break
+		}
 		if q.Own {
 			const why = "internet sockets may be bound only in the session's network"
 			rules = append(rules, refuse(actNotify, why, "bind"))
@@ -129,6 +135,28 @@ func noDetours(more []clause) []rule {
 			clauses: append([]clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}}, more...),
 			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock does not recognize as TCP"},
 	}
+}
+
+// keepRoutes keeps the TCP sockets of the machine's network from leaving localhost, to which the broker
+// connects them, and from putting off the connection.
+func keepRoutes(rules []rule) []rule {
+	const ip, ipv6, socket = 0, 41, 1 // levels
+	options := []struct{ level, option, answer uint32 }{
+		{protoTCP, 30, RefuseENOPROTOOPT}, // TCP_FASTOPEN_CONNECT
+		{socket, 25, RefuseEPERM},         // SO_BINDTODEVICE
+		{socket, 62, RefuseEPERM},         // SO_BINDTOIFINDEX
+		{ip, 4, RefuseEPERM},              // IP_OPTIONS
+		{ipv6, 6, RefuseEPERM},            // IPV6_2292PKTOPTIONS
+		{ipv6, 57, RefuseEPERM},           // IPV6_RTHDR
+	}
+	i := slices.IndexFunc(rules, func(r rule) bool { return slices.Contains(r.calls, "setsockopt") })
+	r := &rules[i]
+	for _, o := range options {
+		r.clauses = append(r.clauses, clause{[]test{{arg: 1, is: o.level}, {arg: 2, is: o.option}}, o.answer})
+	}
+	r.when += ", TCP_FASTOPEN_CONNECT, or an option that changes the route of a connection"
+	r.why = "zsbx connects TCP sockets to itself, for hosts outside, and they must not go anywhere else"
+	return rules
 }
 
 // portsRules allow AF_UNIX and TCP, whose ports Landlock checks. They refuse MPTCP, SCTP and
