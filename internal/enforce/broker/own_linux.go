@@ -33,7 +33,7 @@ type OwnNet struct {
 	far    *os.File      // the keeper's end
 	cookie atomic.Uint64 // of the namespace; 0 before the first socket
 	failed atomic.Uint32 // why there can be no namespace, as an error number; 0 while that is not known
-	names  atomic.Bool   // something in it has tried to bind the port of name servers
+	names  atomic.Bool   // something in it has bound the port of name servers
 }
 
 var errSameNet = errors.New("a socket of the session's network is in this process's own")
@@ -227,15 +227,16 @@ func (b *Broker) bind(c *Call) answer {
 	if errno != 0 {
 		return refused(errno)
 	}
-	to, _ := internetAddress(addr)
-	if to.Port() == domain {
-		b.own.names.Store(true)
-	}
-	return b.as(c, func() answer {
+	a := b.as(c, func() answer {
 		_, _, errno := unix.Syscall(unix.SYS_BIND,
 			uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
 		return refused(errno)
 	})
+	to, _ := internetAddress(addr)
+	if a.errno == 0 && to.Port() == domain {
+		b.own.names.Store(true)
+	}
+	return a
 }
 
 // authorizeOwn returns 0 if a socket of the session's network may be connected to the address.

@@ -49,6 +49,7 @@ func networkAnswers() []said {
 		{"own/11", "bind", []uint64{3, ptr, 16}, "decided by the broker"},
 		{"own/11", "connect", []uint64{3, ptr, 16}, "decided by the broker"},
 		{"own/11", "listen", []uint64{3, 5}, "decided by the broker"},
+		{"own/11", "setsockopt", []uint64{3, protoTCP, fastOpenConnect}, "ENOPROTOOPT"},
 
 		{"hosts/11", "socket", []uint64{AfInet, stream, 0}, "EACCES"},
 		{"hosts/7", "socket", []uint64{AfInet, stream, 0}, "allowed"},

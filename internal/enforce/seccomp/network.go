@@ -19,8 +19,9 @@ const (
 	sockRaw      = 3
 	sockTypeMask = 0xf
 
-	protoTCP = 6
-	protoUDP = 17
+	protoTCP        = 6
+	fastOpenConnect = 30 // TCP_FASTOPEN_CONNECT
+	protoUDP        = 17
 
 	NetlinkRoute  = 0
 	NetlinkUevent = 15
@@ -91,7 +92,12 @@ func openNetworkRules(unixSockets []clause) []rule {
 // routes, as programs do that list them.
 func noNetworkRules(unixSockets []clause, own bool) []rule {
 	r := rule{calls: []string{"socket", "socketpair"}, when: "the family is not AF_UNIX", why: "no network"}
+	detours := noDetours(nil)
 	if own {
+		detours = noDetours([]clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: fastOpenConnect}}, RefuseENOPROTOOPT}})
+		last := &detours[len(detours)-1]
+		last.when += " or TCP_FASTOPEN_CONNECT"
+		last.why += "; zsbx can't pass on a connection that begins with the first write"
 		r.why = "no network but the session's own, where zsbx makes the sockets"
 		unixSockets = append(unixSockets, ownSockets(AfInet)...)
 		unixSockets = append(unixSockets, ownSockets(AfInet6)...)
@@ -99,7 +105,7 @@ func noNetworkRules(unixSockets []clause, own bool) []rule {
 		unixSockets = append(unixSockets, clause{routes, actNotify})
 	}
 	r.clauses = append(unixSockets, clause{answer: RefuseEACCES})
-	return append([]rule{r}, noDetours(nil)...)
+	return append([]rule{r}, detours...)
 }
 
 // ownSockets hand TCP and UDP sockets of a family to the broker. Programs that try MPTCP first
@@ -142,12 +148,12 @@ func noDetours(more []clause) []rule {
 func keepRoutes(rules []rule) []rule {
 	const ip, ipv6, socket = 0, 41, 1 // levels
 	options := []struct{ level, option, answer uint32 }{
-		{protoTCP, 30, RefuseENOPROTOOPT}, // TCP_FASTOPEN_CONNECT
-		{socket, 25, RefuseEPERM},         // SO_BINDTODEVICE
-		{socket, 62, RefuseEPERM},         // SO_BINDTOIFINDEX
-		{ip, 4, RefuseEPERM},              // IP_OPTIONS
-		{ipv6, 6, RefuseEPERM},            // IPV6_2292PKTOPTIONS
-		{ipv6, 57, RefuseEPERM},           // IPV6_RTHDR
+		{protoTCP, fastOpenConnect, RefuseENOPROTOOPT},
+		{socket, 25, RefuseEPERM}, // SO_BINDTODEVICE
+		{socket, 62, RefuseEPERM}, // SO_BINDTOIFINDEX
+		{ip, 4, RefuseEPERM},      // IP_OPTIONS
+		{ipv6, 6, RefuseEPERM},    // IPV6_2292PKTOPTIONS
+		{ipv6, 57, RefuseEPERM},   // IPV6_RTHDR
 	}
 	i := slices.IndexFunc(rules, func(r rule) bool { return slices.Contains(r.calls, "setsockopt") })
 	r := &rules[i]
