@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/broker"
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
@@ -40,6 +41,7 @@ func (s *linuxScene) tryAll() error {
 	open := enforce.NewPlan(&s.policy, s.caps, nil, enforce.Options{})
 	s.tryFiles(open)
 	s.tryNetwork()
+	s.tryHosts()
 	if err := s.tryOwnNet(); err != nil {
 		return err
 	}
@@ -81,17 +83,42 @@ func (s *linuxScene) tryNetwork() {
 	const promise = "only the TCP ports that are listed"
 	ports := s.plan(resolve.ResolvedNet{Mode: resolve.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
 	tcp := socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM)
-	to := put(unix.RawSockaddrInet4{
-		Family: unix.AF_INET,
-		Addr:   [4]byte{127, 0, 0, 1},
-		Port:   uint16(s.port>>8 | s.port<<8),
-	})
+	to := s.server()
 	fastOpen := call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO,
 		0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
 	s.try(enforce.GapTCPPorts, promise, s.caps.SocketsBy(), ports,
 		tcp, call("connect(2) to a TCP port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
 	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen)
 	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, udp)
+}
+
+// tryHosts connects to a server of this machine that no rule allows, and sends to one by UDP. Another
+// port of this machine is allowed.
+func (s *linuxScene) tryHosts() {
+	allowed := rule.Rule{Form: rule.Local, Port: uint16(s.allowed), Kind: rule.TCP}
+	list := resolve.Hosts{
+		Rules:   rule.NewSet([]rule.Rule{allowed}, nil),
+		Allowed: []resolve.Host{{Rule: allowed}},
+	}
+	closed := *s
+	closed.caps.NetReason = "the self-test tries the session's own network by itself"
+	plan := closed.plan(resolve.ResolvedNet{Mode: resolve.NetHosts, Hosts: list})
+	if !plan.ReachesHosts() {
+		return
+	}
+	to := s.server()
+	s.try(enforce.GapHosts, "only the hosts that are listed", "zsbx", plan,
+		socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM),
+		call("connect(2) to another port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
+}
+
+// server returns the address of the scene's server.
+func (s *linuxScene) server() uintptr {
+	return put(unix.RawSockaddrInet4{
+		Family: unix.AF_INET,
+		Addr:   [4]byte{127, 0, 0, 1},
+		Port:   uint16(s.port>>8 | s.port<<8),
+	})
 }
 
 func (s *linuxScene) trySockets(open *enforce.Plan) error {
