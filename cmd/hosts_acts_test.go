@@ -89,7 +89,7 @@ func actDial(a []string) error {
 // printAnswer prints what a server sends until it pauses.
 func printAnswer(c net.Conn) error {
 	b := make([]byte, 65536)
-	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Second / 3))
 	n, err := c.Read(b)
 	fmt.Printf("%.300q\n", b[:n])
 	return err

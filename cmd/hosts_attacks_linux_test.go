@@ -150,8 +150,7 @@ var hostsAttacks = []hostsAttack{
 // TestHostsAttacks: what is not allowed does not arrive, though it does without zsbx.
 func TestHostsAttacks(t *testing.T) {
 	t.Parallel()
-	newBed(t)
-	allowsHosts(t)
+	needBed(t)
 	for _, a := range hostsAttacks {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()

@@ -171,7 +171,7 @@ public class J {
 // that says how, and not one that isn't.
 func TestHostsClients(t *testing.T) {
 	t.Parallel()
-	newBed(t)
+	needBed(t)
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +184,6 @@ func TestHostsClients(t *testing.T) {
 			if !want.MatchString(b.out) {
 				t.Fatalf("control: without zsbx it prints\n%s\n%s", b.out, b.log)
 			}
-			allowsHosts(t)
 			b.run(t, b.allowing(script, "a.example", "a.example:80", "ssh.example:22")...)
 			if !want.MatchString(b.out) {
 				t.Errorf("allowed: it prints\n%s\n%s", b.out, b.log)

@@ -23,29 +23,34 @@ type bed struct {
 	log   string   // what the servers saw of it
 }
 
-// newBed returns a bed. It skips a test where there can be no such internet.
+// newBed returns a bed.
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	needLimits(t)
 	b := &bed{Options: internet.Options{Dir: t.TempDir()}}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.env = []string{"HOME=" + b.Dir + "/home", "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
-	b.act = self + " " + hostsAct + " "
 	if err := os.Mkdir(b.Dir+"/home", 0o700); err != nil {
 		t.Fatal(err)
 	}
+	b.env = []string{"HOME=" + b.Dir + "/home", "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
+	b.act = self + " " + hostsAct + " "
 	b.flags = []string{"--rox", self}
-	c, err := internet.Command(b.Options, "true")
+	return b
+}
+
+// needBed skips a test where there can be no such internet.
+func needBed(t *testing.T) {
+	t.Helper()
+	needLimits(t)
+	c, err := internet.Command(internet.Options{Dir: t.TempDir()}, "true")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out, err := c.CombinedOutput(); err != nil {
 		testkit.Lacks(t, testkit.UserNS, err, ": ", string(out))
 	}
-	return b
 }
 
 // run runs a command and returns its exit status.
@@ -84,16 +89,4 @@ func (b *bed) allowing(script string, hosts ...string) []string {
 		argv = append(argv, "--allow-host", h)
 	}
 	return append(argv, "--", "sh", "-c", script)
-}
-
-// allowsHosts skips a test while zsbx has no network by name.
-func allowsHosts(t *testing.T) {
-	t.Helper()
-	out, err := exec.Command("zsbx", "run", "--help").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(out), "--allow-host") {
-		t.Skip("there is no --allow-host yet")
-	}
 }
