@@ -231,15 +231,16 @@ func (n *hostNotes) end() []HostUse {
 		n.warn(w)
 	}
 	if unsaid > 0 {
-		n.warn(Warning{Text: fmt.Sprintf("%d other hosts or ports were refused, or failed; --hosts-log FILE lists them", unsaid)})
+		const text = "%d other hosts or ports were refused, or failed; --hosts-log FILE lists them"
+		n.warn(Warning{Text: fmt.Sprintf(text, unsaid)})
 	}
 	if more > 0 {
 		n.warn(Warning{Text: fmt.Sprintf("%d events about connections are not in any report", more)})
 	}
 	for i := range all {
 		if u := &all[i]; u.Cut > 0 {
-			n.warn(Warning{Text: fmt.Sprintf("%s:%d was cut off, since the command has ended: not all that it wrote has arrived",
-				u.Host, u.Port)})
+			const text = "%s:%d was cut off, since the command has ended: not all that it wrote has arrived"
+			n.warn(Warning{Text: fmt.Sprintf(text, u.Host, u.Port)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b HostUse) int { return cmp.Compare(b.Connections, a.Connections) })

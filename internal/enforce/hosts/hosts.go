@@ -154,17 +154,18 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 
 // Errno returns the error of connect(2) for an error of Relay.Dial.
 func Errno(err error) syscall.Errno {
-	errno := syscall.ECONNREFUSED
 	var refusal *relay.Refusal
+	refused := errors.As(err, &refusal)
+	errno := syscall.ECONNREFUSED
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return syscall.ETIMEDOUT
-	case !errors.As(err, &refusal):
-	case refusal.Verdict.Reason == rule.Limit:
-		return syscall.EAGAIN
-	case refusal.Verdict.Reason != rule.Upstream:
-		return syscall.EACCES
+		errno = syscall.ETIMEDOUT
+	case refused && refusal.Verdict.Reason == rule.Limit:
+		errno = syscall.EAGAIN
+	case refused && refusal.Verdict.Reason != rule.Upstream:
+		errno = syscall.EACCES
+	default:
+		_ = errors.As(err, &errno) // harmless: an error without a number counts as refused
 	}
-	errors.As(err, &errno)
 	return errno
 }

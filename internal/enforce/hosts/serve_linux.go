@@ -17,11 +17,12 @@ const maxAsking = 256
 // name server that was asked, until the function that it returns is called. It takes the
 // descriptor.
 func (n *Net) ServeNames(fd, family int) (stop func(), _ error) {
-	level, option := unix.IPPROTO_IP, unix.IP_PKTINFO
+	var err error
 	if family == unix.AF_INET6 {
-		level, option = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	} else {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 	}
-	err := unix.SetsockoptInt(fd, level, option, 1)
 	if err != nil {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("setsockopt", err)
@@ -73,13 +74,16 @@ func (n *Net) answer(ctx context.Context, c *net.UDPConn, question, source []byt
 // asked (ip(7), ipv6(7)).
 func answersFrom(control []byte) []byte {
 	all, _ := unix.ParseSocketControlMessage(control) // harmless: the kernel chooses an address then
+	is := func(m unix.SocketControlMessage, level, kind int32, size int) bool {
+		return m.Header.Level == level && m.Header.Type == kind && len(m.Data) >= size
+	}
 	for _, m := range all {
 		switch {
-		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
+		case is(m, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo):
 			var i unix.Inet4Pktinfo
 			copy(i.Spec_dst[:], m.Data[8:12]) // ipi_addr, the destination in the packet
 			return unix.PktInfo4(&i)
-		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+		case is(m, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo):
 			var i unix.Inet6Pktinfo
 			copy(i.Addr[:], m.Data[:16])
 			return unix.PktInfo6(&i)

@@ -94,7 +94,8 @@ func noNetworkRules(unixSockets []clause, own bool) []rule {
 	r := rule{calls: []string{"socket", "socketpair"}, when: "the family is not AF_UNIX", why: "no network"}
 	detours := noDetours(nil)
 	if own {
-		detours = noDetours([]clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: fastOpenConnect}}, RefuseENOPROTOOPT}})
+		late := []test{{arg: 1, is: protoTCP}, {arg: 2, is: fastOpenConnect}}
+		detours = noDetours([]clause{{late, RefuseENOPROTOOPT}})
 		last := &detours[len(detours)-1]
 		last.when += " or TCP_FASTOPEN_CONNECT"
 		last.why += "; zsbx can't pass on a connection that begins with the first write"
