@@ -3,11 +3,15 @@ package bench
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 )
 
 // network measures sockets without zsbx, with the network open, without it, and by name.
 func (b *bench) network() {
+	if runtime.GOOS != "linux" {
+		return
+	}
 	const bytes = 2 << 30
 	greets := serve(func(c net.Conn) { _, _ = c.Write([]byte("x")) })
 	sends := serve(func(c net.Conn) {
