@@ -99,6 +99,16 @@ var ways = []way{
 		want: "refused.*esc", not: "raw "},
 	{name: "a terminal's sequences in a name", hosts: "a.example",
 		script: `ZSBX -- ACT dns udp 203.0.113.1 "$(printf 'esc\033]0;x\007.evil')" A; echo end`, want: "end", not: "evil"},
+	{name: "uploads by HTTP", hosts: "a.example:80", script: "head -c 3000000 /dev/zero >big; " +
+		"ZSBX -- curl -sS -d @big http://a.example/x --next -sS -T big http://a.example/y; ZSBX -- curl -sS -T - http://a.example/z <big",
+		want: "^page", seen: "(?s)http POST a.example /x.*http PUT a.example /z"},
+	{name: "several requests on a connection", hosts: "a.example:80", want: "^1.*^0.*^0",
+		script: "ZSBX -- curl -sS -w '%{num_connects}\\n' http://a.example/x http://a.example/y http://a.example/z"},
+	{name: "names by TCP", hosts: "a.example", script: "ZSBX -- " + get, want: "^page",
+		opts: internet.Options{Resolv: "options use-vc edns0 trust-ad"}},
+	{name: "a name server of this machine", hosts: "a.example", script: "ZSBX -- ACT dns udp 127.0.0.53 a.example A", want: `\\xcb\\x00qP`},
+	{name: "an address' name", hosts: "a.example", script: "ZSBX -- sh -c 'getent hosts a.example; getent ahosts 203.0.113.80; getent hosts 203.0.113.80'",
+		want: `^203\.0\.113\.80 +a\.example`},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
 	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
 }
@@ -196,7 +206,7 @@ func TestHostsWays(t *testing.T) {
 			b.Options = w.opts
 			b.env = append(b.env, w.env...)
 			status := b.run(t, "sh", "-c", b.line(w.script, w.hosts))
-			if !regexp.MustCompile("(?m)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
+			if !regexp.MustCompile("(?ms)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
 				w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.ContainsAny(b.out, "\x1b\x07") || strings.Contains(b.out, "secret") {
 				t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
 			}
