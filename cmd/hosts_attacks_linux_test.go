@@ -155,38 +155,50 @@ func TestHostsAttacks(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			if a.bad == "" {
-				a.bad = "evil"
-			}
-			if a.hosts == "" {
-				a.hosts = "a.example a.example:80"
-			}
-			bad := regexp.MustCompile(a.bad)
 			for range 3 { // what arrives late is not in the log
 				b.run(t, "sh", "-c", strings.ReplaceAll(a.script, "ACT ", b.act))
-				if bad.MatchString(b.log) {
+				if a.seen(b) {
 					break
 				}
 			}
-			if !bad.MatchString(b.log) {
+			if !a.seen(b) {
 				t.Fatalf("control: without zsbx it prints\n%s\n%s", b.out, b.log)
 			}
-			script := "ZSBX -- sh -c \"$SCRIPT\""
-			inside := strings.ReplaceAll(a.script, "ACT ", b.act)
-			switch a.script {
-			case "ACT pass":
-				script = "ACT pass ZSBX -- "
-			case "ACT giver":
-				script = "ACT giver ZSBX --unix . -- "
-			case "ACT stubborn":
-				script = "ZSBX -- ACT stubborn & p=$!; sleep 0.4; kill -STOP $p; sleep 0.3; kill -CONT $p; sleep 0.2; kill -9 $p; sleep 1; echo end"
-			}
-			b.env = append(b.env, "SCRIPT="+inside)
-			status := b.run(t, "sh", "-c", b.line(script, a.hosts))
-			started := status < 98 || status > 127 || strings.HasPrefix(a.script, "zsbx ")
-			if bad.MatchString(b.log) || !started || !regexp.MustCompile(a.want).MatchString(b.out) {
-				t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
-			}
+			a.confined(t, b)
 		})
+	}
+}
+
+// seen reports whether the servers have seen what they must not see.
+func (a *hostsAttack) seen(b *bed) bool {
+	bad := a.bad
+	if bad == "" {
+		bad = "evil"
+	}
+	return regexp.MustCompile(bad).MatchString(b.log)
+}
+
+// confined does the act with a network by name.
+func (a *hostsAttack) confined(t *testing.T, b *bed) {
+	t.Helper()
+	hosts := a.hosts
+	if hosts == "" {
+		hosts = "a.example a.example:80"
+	}
+	script := "ZSBX -- sh -c \"$SCRIPT\""
+	inside := strings.ReplaceAll(a.script, "ACT ", b.act)
+	switch a.script {
+	case "ACT pass":
+		script = "ACT pass ZSBX -- "
+	case "ACT giver":
+		script = "ACT giver ZSBX --unix . -- "
+	case "ACT stubborn":
+		script = "ZSBX -- ACT stubborn & p=$!; sleep 0.4; kill -STOP $p; sleep 0.3; kill -CONT $p; sleep 0.2; kill -9 $p; sleep 1; echo end"
+	}
+	b.env = append(b.env, "SCRIPT="+inside)
+	status := b.run(t, "sh", "-c", b.line(script, hosts))
+	started := status < 98 || status > 127 || strings.HasPrefix(a.script, "zsbx ")
+	if a.seen(b) || !started || !regexp.MustCompile(a.want).MatchString(b.out) {
+		t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
 	}
 }

@@ -19,6 +19,7 @@ type bed struct {
 	env   []string
 	act   string   // the beginning of a command line for an act, with a blank after it
 	flags []string // of zsbx run
+	alone bool     // zsbx can make no namespace
 	out   string   // of the last command
 	log   string   // what the servers saw of it
 }
@@ -82,9 +83,19 @@ func (b *bed) run(t *testing.T, argv ...string) int {
 	return c.ProcessState.ExitCode()
 }
 
+// zsbx returns the beginning of a command line that runs a command.
+func (b *bed) zsbx() (argv []string) {
+	argv = append([]string{"zsbx", "run", "--rw", "."}, b.flags...)
+	if b.alone {
+		argv = append(strings.Fields(b.act+"alone"), argv...)
+		argv = append(argv, "--allow-gap", "own-files", "--allow-gap", "hardening")
+	}
+	return argv
+}
+
 // allowing returns a command line that runs a shell script with a network by name.
 func (b *bed) allowing(script string, hosts ...string) []string {
-	argv := append([]string{"zsbx", "run", "--rw", "."}, b.flags...)
+	argv := b.zsbx()
 	for _, h := range hosts {
 		argv = append(argv, "--allow-host", h)
 	}

@@ -175,7 +175,7 @@ print(s.accept()[0].recv(9).decode())`
 
 // line returns a script with the words that stand for zsbx and an act replaced.
 func (b *bed) line(script, hosts string) string {
-	zsbx := "zsbx run --rw . " + strings.Join(b.flags, " ")
+	zsbx := strings.Join(b.zsbx(), " ")
 	for h := range strings.FieldsSeq(hosts) {
 		switch h[0] {
 		case '!':
@@ -197,19 +197,24 @@ func TestHostsWays(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			testkit.NeedProgram(t, "curl")
-			if w.needs != "" {
-				testkit.NeedProgram(t, w.needs)
-			}
-			b := newBed(t)
-			w.opts.Dir = b.Dir
-			b.Options = w.opts
-			b.env = append(b.env, w.env...)
-			status := b.run(t, "sh", "-c", b.line(w.script, w.hosts))
-			if !regexp.MustCompile("(?ms)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
-				w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.ContainsAny(b.out, "\x1b\x07") || strings.Contains(b.out, "secret") {
-				t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
-			}
+			w.try(t, newBed(t))
 		})
+	}
+}
+
+// try does the run.
+func (w *way) try(t *testing.T, b *bed) {
+	t.Helper()
+	testkit.NeedProgram(t, "curl")
+	if w.needs != "" {
+		testkit.NeedProgram(t, w.needs)
+	}
+	w.opts.Dir = b.Dir
+	b.Options = w.opts
+	b.env = append(b.env, w.env...)
+	status := b.run(t, "sh", "-c", b.line(w.script, w.hosts))
+	if !regexp.MustCompile("(?ms)"+w.want).MatchString(b.out) || w.seen != "" && !regexp.MustCompile(w.seen).MatchString(b.log) ||
+		w.not != "" && regexp.MustCompile(w.not).MatchString(b.log) || strings.ContainsAny(b.out, "\x1b\x07") || strings.Contains(b.out, "secret") {
+		t.Errorf("exit status %d, it prints\n%s\n%s", status, b.out, b.log)
 	}
 }
