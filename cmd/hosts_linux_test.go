@@ -35,9 +35,10 @@ func newBed(t *testing.T) *bed {
 	if err := os.Mkdir(b.Dir+"/home", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	b.env = []string{"HOME=" + b.Dir + "/home", "TMPDIR=/tmp", "LC_ALL=C.UTF-8"}
+	const race = "GORACE=atexit_sleep_ms=0" // otherwise its detector waits a second at each end
+	b.env = []string{"HOME=" + b.Dir + "/home", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", race}
 	b.act = self + " " + hostsAct + " "
-	b.flags = []string{"--rox", self}
+	b.flags = []string{"--rox", self, "--env", race}
 	return b
 }
 
