@@ -326,6 +326,9 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		}
 		return
 	case answer.Bind:
+		if a.Path == "" && p.shared() && !rule.Allowed {
+			out.set("servers of the session are closed here: " + p.noOwnNet())
+		}
 		if a.Path == "" {
 			return
 		}

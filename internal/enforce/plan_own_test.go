@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/enforce/answer"
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
 	"github.com/zsbx/zsbx/internal/resolve"
 )
@@ -124,6 +125,10 @@ func TestSharedNet(t *testing.T) {
 			}
 			if tcp != want || (udp == "EACCES") != (want == "EACCES") || udp == "allowed" {
 				t.Errorf("the filter says %s to TCP, %s to UDP", tcp, udp)
+			}
+			serves := p.Decide(Act{Op: answer.Bind, Port: 8080})
+			if c.want == shared && !strings.HasPrefix(serves.Reason, "servers of the session are closed here: ") {
+				t.Errorf("to listen: %s", serves.Reason)
 			}
 			const handled = landlock.NetBindTCP | landlock.NetConnectTCP
 			if c.want == shared && (p.Landlock.HandledNet&handled != handled || len(p.Landlock.Ports) > 0) {
