@@ -7,13 +7,12 @@ import (
 
 // Types of records, and of the messages that a client may send in plain text.
 const (
-	changeCipherSpec = 20
-	applicationData  = 23
-	earlyData        = 42         // the extension
-	mostEarly        = 64 << 10   // bytes of it that are looked through
-	mostEncrypted    = 18 << 10   // bytes of a record
-	leastHello       = 80         // bytes of a ClientHello that names a server and has a key
-	likelyHello      = 16<<10 - 1 // bytes that a second one has at most
+	applicationData = 23
+	earlyData       = 42            // the extension
+	mostEarly       = 64 << 10      // bytes of it that are looked through
+	mostEncrypted   = 18 << 10      // bytes of a record
+	leastHello      = 80            // bytes of a ClientHello that names a server and has a key
+	longestHello    = 128<<10 + 512 // bytes that any server reads of one
 )
 
 // After looks through what a client sends after its ClientHello. A server may ask for a second one,
@@ -47,14 +46,14 @@ func (a *After) Next(r io.Reader) (raw []byte, second *Hello, over bool, err err
 	if err != nil {
 		return raw[:headerLength+n], nil, true, io.ErrUnexpectedEOF
 	}
-	switch raw[0] {
-	case changeCipherSpec:
-		return raw, nil, false, nil
-	case applicationData:
+	if raw[0] == applicationData {
 		a.early -= length
 		return raw, nil, a.early <= 0, nil
 	}
-	if raw[0] != handshake || !maybeHello(raw[headerLength:]) {
+	if raw[0] != handshake || length == 0 {
+		return raw, nil, false, nil // a server may skip it, such as an alert
+	}
+	if !maybeHello(raw[headerLength:]) {
 		return raw, nil, true, nil
 	}
 	raw, h, err := Read(io.MultiReader(bytes.NewReader(raw), r))
@@ -62,7 +61,7 @@ func (a *After) Next(r io.Reader) (raw []byte, second *Hello, over bool, err err
 }
 
 // maybeHello reports whether a record of a handshake begins a ClientHello. One that is encrypted looks
-// so once in a million times, and is never as short as a message's beginning.
+// so once in thirty thousand times, and is never as short as a message's beginning.
 func maybeHello(b []byte) bool {
 	if len(b) == 0 || b[0] != clientHello {
 		return false
@@ -71,5 +70,5 @@ func maybeHello(b []byte) bool {
 		return true
 	}
 	length := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
-	return length >= leastHello && length <= likelyHello
+	return length >= leastHello && length <= longestHello
 }

@@ -153,6 +153,7 @@ func TestBegins(t *testing.T) {
 // TestAfter: a second ClientHello is found wherever a server would read one.
 func TestAfter(t *testing.T) {
 	second := records(message(names("b.example"), extension(51, make([]byte, 70))), 999)
+	long := records(message(names("b.example"), extension(51, make([]byte, 70)), extension(21, make([]byte, 20000))), 9999)
 	data := func(n int) []byte { return append([]byte{23, 3, 3, byte(n >> 8), byte(n)}, make([]byte, n)...) }
 	ccs := []byte{20, 3, 3, 0, 1, 1}
 	for name, c := range map[string]struct {
@@ -164,6 +165,10 @@ func TestAfter(t *testing.T) {
 		"after a change":      {false, [][]byte{ccs, second}, "b.example"},
 		"in one-byte records": {false, [][]byte{ccs, records(second[5:], 1)}, "b.example"},
 		"after early data":    {true, [][]byte{data(9000), data(9000), ccs, second}, "b.example"},
+		"after an alert":      {false, [][]byte{{21, 3, 3, 0, 2, 1, 90}, second}, "b.example"},
+		"after an empty one":  {false, [][]byte{{22, 3, 3, 0, 0}, second}, "b.example"},
+		"after a heartbeat":   {false, [][]byte{{24, 3, 3, 0, 3, 1, 0, 0}, second}, "b.example"},
+		"long":                {false, [][]byte{long}, "b.example"},
 		"after data":          {false, [][]byte{data(9), second}, ""},
 		"after much data":     {true, [][]byte{data(18000), data(18000), data(18000), data(18000), second}, ""},
 		"key exchange":        {false, [][]byte{records([]byte{16, 0, 0, 1, 9}, 9), ccs, second}, ""},

@@ -28,10 +28,11 @@ func (q *Request) header(line []byte) error {
 	if line[0] == ' ' || line[0] == '\t' {
 		return Fault("a header is folded")
 	}
-	name, value := split(line)
-	if !isToken(name) || !bytes.Contains(line, []byte(":")) {
+	text, _, colon := bytes.Cut(line, []byte(":"))
+	if !colon || !isToken(string(text)) {
 		return Fault("a line is no header")
 	}
+	name, value := split(line)
 	q.lines = append(q.lines, line)
 	switch name {
 	case "host":
@@ -43,7 +44,8 @@ func (q *Request) header(line []byte) error {
 	case "transfer-encoding":
 		q.codings++
 		q.chunked = true
-		if q.codings > 1 || !strings.EqualFold(value, "chunked") {
+		const chunked = "chunked"
+		if q.codings > 1 || len(value) != len(chunked) || !strings.EqualFold(value, chunked) { // ASCII only
 			return Fault("the Transfer-Encoding is not chunked alone")
 		}
 	case "upgrade":

@@ -102,6 +102,8 @@ func TestFaults(t *testing.T) {
 		"TE and CL":            get("Content-Length: 3", "Transfer-Encoding: chunked"),
 		"TE in 1.0":            lines("GET / HTTP/1.0", "Host: a.example", "Transfer-Encoding: chunked", ""),
 		"TE list":              get("Transfer-Encoding: gzip, chunked"),
+		"TE with another i":    get("Transfer-Encod\u0130ng: chunked"),
+		"TE with another k":    get("Transfer-Encoding: chun\u212aed"),
 		"TE twice":             get("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
 		"TE identity":          get("Transfer-Encoding: identity"),
 		"TE with tab":          get("Transfer-Encoding: \x0bchunked"),

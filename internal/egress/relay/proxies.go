@@ -187,7 +187,7 @@ func (u *Up) head(q *http1.Request, v rule.Verdict) []byte {
 	if u.proxy == nil {
 		return q.Bytes(q.Path)
 	}
-	if u.proxy.auth != "" {
+	if u.proxy.auth != "" && q.Method != "TRACE" { // a proxy may answer with what it was sent
 		q.Add("Proxy-Authorization", u.proxy.auth)
 	}
 	target := "http://" + v.Host

@@ -47,6 +47,7 @@ func TestProxies(t *testing.T) {
 		{target("b.example", "", 22), "", "hello", "CONNECT b.example:22" + auth},
 		{target("near.example", "203.0.113.1", 22), "", "directly", ""},
 		{target("a.example", "", 80), get, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n", "GET http://a.example/x" + auth},
+		{target("a.example", "", 80), "TRACE" + get[3:], "HTTP/1.1 200 OK\r\nX: y\r\n\r\n", "TRACE http://a.example/x "},
 		{target("a.example", "", 8080), get, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n", "GET http://a.example:8080/x" + auth},
 	} {
 		client := w.connect(c.to)

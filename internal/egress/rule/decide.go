@@ -75,8 +75,17 @@ func (v *Verdict) Raw() bool {
 	return slices.ContainsFunc(v.rules, func(r *Rule) bool { return r.Kind == TCP })
 }
 
-// Normal returns a name as rules have it: in lower case, without the dot at its end.
-func Normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+// Normal returns a name as rules have it: in lower case, without the dot at its end. Letters that are
+// not ASCII stay: for a server the Kelvin sign is no k.
+func Normal(name string) string {
+	b := []byte(strings.TrimSuffix(name, "."))
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+	return string(b)
+}
 
 // Decide says whether something is allowed. An address that a rule has is allowed whatever names
 // it has, unless one of them is denied.

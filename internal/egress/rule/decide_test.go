@@ -90,6 +90,10 @@ func TestDecide(t *testing.T) {
 
 		{"packages.example a.files.example", "203.0.113.1", 443, tls("A.files.example."), "*.files.example"},
 		{"packages.example", "203.0.113.1", 443, tls("a.files.example"), "sni"},
+		{"packages.example", "203.0.113.1", 443, tls("PacKages.example"), "packages.example"},
+		{"packages.example", "203.0.113.1", 443, tls("pac\u212aages.example"), "sni"},
+		{"mirror.example", "203.0.113.1", 80, http("m\u0130rror.example"), "http-host"},
+		{"pac\u212aages.example", "", 443, nil, "host"},
 		{"packages.example", "203.0.113.1", 443, tls(""), "no-sni"},
 		{"packages.example", "203.0.113.1", 443, http("packages.example"), "not-tls"},
 		{"packages.example", "203.0.113.1", 443, &rule.Seen{Kind: rule.TCP}, "not-tls"},
