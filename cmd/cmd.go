@@ -82,6 +82,9 @@ func Main(args []string) int {
 func (a *app) main(args []string) supervise.Outcome {
 	a.args = args
 	a.say.w = a.stderr
+	if len(args) > 0 && args[0] == connectWord {
+		return a.say.report(connect(a.env, args[1:], os.Stdin, a.stdout))
+	}
 	var err error
 	a.cfg, err = loadSettings(a.env)
 	if err != nil {

@@ -124,7 +124,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	t := &table{}
 	t.list("policy files, the weakest first", files)
 	t.paths(plan)
-	t.network(&plan.Policy.Net)
+	t.network(&plan.Policy.Net, plan.Policy.OS)
 	t.section("environment")
 	t.row("passed", fmt.Sprint(len(plan.Env)), strings.Join(envNames(plan), " "))
 	t.row("left out", fmt.Sprint(len(plan.Policy.EnvDrop)), strings.Join(plan.Policy.EnvDrop, " "))
@@ -160,8 +160,8 @@ func (t *table) paths(plan *enforce.Plan) {
 	}
 }
 
-// network adds how far the network is open.
-func (t *table) network(n *resolve.ResolvedNet) {
+// network adds how far the network is open on a system.
+func (t *table) network(n *resolve.ResolvedNet, os string) {
 	t.section("network")
 	means := map[resolve.NetMode]string{
 		resolve.NetOpen:  "all of it",
@@ -171,6 +171,9 @@ func (t *table) network(n *resolve.ResolvedNet) {
 	what := means[n.Mode]
 	if n.Mode == resolve.NetHosts && len(n.Hosts.Allowed) == 0 {
 		what = "only the session's own servers"
+		if os == "macos" {
+			what = "none"
+		}
 	}
 	t.row(string(n.Mode), what, n.From.String())
 	t.hosts(&n.Hosts)

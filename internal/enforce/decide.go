@@ -322,7 +322,7 @@ func (p *Plan) explainRefused(out *Answer, a *Act, rule resolve.Verdict) {
 		}
 		if p.reachesNone(a) {
 			out.Hint.Flags = ""
-			out.set("no host outside is reached here: " + cmp.Or(p.noHosts, noLandlock))
+			out.set("no host outside is reached here: " + cmp.Or(p.noHosts, p.Caps.without()))
 		}
 		return
 	case answer.Bind:

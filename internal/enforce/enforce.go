@@ -241,6 +241,10 @@ type Options struct {
 	// Model is a plan whose refusals are recorded, too, although this one allows the acts.
 	Model *Plan
 
+	// NoProxy is why nobody serves the command's proxy until its session has ended, or "". On macOS
+	// hosts outside are reached by it.
+	NoProxy string
+
 	// NoLimits is why the policy's limits of memory, processes and processors can't be set, or
 	// "". Package track finds out.
 	NoLimits string

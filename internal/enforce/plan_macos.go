@@ -19,8 +19,10 @@ func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	const none = "it needs a namespace, which only Linux has"
 	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
 	rep.everywhere()
-	p.noHosts = "zsbx reaches hosts by name only on Linux"
-	rep.hosts(p.noHosts)
+	p.planProxy(h, opts)
+	if p.hosts == nil {
+		rep.hosts(p.noHosts)
+	}
 	if !p.Caps.Seatbelt {
 		rep.core(GapFiles, onlyAllowed, "Seatbelt is needed: "+orUnknown(p.Caps.SeatbeltReason), policy.Origin{})
 		return
@@ -57,6 +59,7 @@ func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
+		p.hosts = nil
 		pe := &seatbelt.ProfileError{}
 		errors.As(err, &pe)
 		rep.core(GapFiles, onlyAllowed, err.Error(), pe.Origin)

@@ -64,7 +64,7 @@ func (p *Plan) noShared() string {
 }
 
 // shared reports whether the command reaches hosts outside with sockets of the machine's network.
-func (p *Plan) shared() bool { return p.hosts != nil && !p.own }
+func (p *Plan) shared() bool { return p.hosts != nil && !p.own && !p.ByProxy() }
 
 // planHosts prepares the way to hosts outside, which begins in the session's network if there is one.
 func (p *Plan) planHosts(h *host.Host, opts Options) {
@@ -77,6 +77,11 @@ func (p *Plan) planHosts(h *host.Host, opts Options) {
 	if p.noHosts != "" {
 		return
 	}
+	p.readHosts(h, opts)
+}
+
+// readHosts prepares what answers for names, and what dials.
+func (p *Plan) readHosts(h *host.Host, opts Options) {
 	c, err := hosts.Read(&p.Policy.Net.Hosts, h)
 	if err != nil {
 		p.noHosts = err.Error()
@@ -89,13 +94,15 @@ func (p *Plan) planHosts(h *host.Host, opts Options) {
 // hostsText says in a plan how hosts outside are reached, for people.
 func (p *Plan) hostsText() string {
 	const reached = "reached by name, through zsbx, which answers for every name server"
-	if p.shared() {
+	switch {
+	case p.ByProxy():
+		return "reached by name, by proxy: programs that do not use the proxy variables reach nothing"
+	case p.shared():
 		return reached + "; UDP sockets are pairs of Unix sockets, so that musl and c-ares resolve no names"
-	}
-	if p.hosts != nil {
+	case p.hosts != nil:
 		return reached
 	}
-	return "not reached: " + cmp.Or(p.noHosts, noLandlock)
+	return "not reached: " + cmp.Or(p.noHosts, p.Caps.without())
 }
 
 // tagNet marks the steps that try a network namespace.

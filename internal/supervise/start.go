@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise/internal/stdio"
@@ -34,6 +35,7 @@ type Command struct {
 	served   chan struct{} // closed when the broker is done
 	draining atomic.Bool   // only the relay is still busy: a signal ends that
 	outside  *hostNotes    // nil without hosts outside
+	proxy    *hosts.Front  // nil unless these are reached by a proxy
 	before   *enforce.Snapshot
 	note     note      // what was stored for whoever reports if this process is killed
 	reserved sync.Once // reserveThreads was called
@@ -145,6 +147,7 @@ func (c *Command) giveUp() {
 		_, _ = c.s.Close(ctx)
 		c.s.Told() // nothing ran
 	}
+	c.proxy.Close(false)
 	c.files.CloseCommand()
 	c.files.Close()
 	c.relay.Close()
@@ -260,9 +263,12 @@ func (c *Command) try(cmd fork.Command) error {
 	}
 	cmd.Terminal = cmd.Terminal || c.o.Controlling
 	if c.plan != nil {
-		cmd.Env = c.plan.Env // a refusal by the kernel changes it
 		c.plan.ForSession(c.s.ID())
-		var err error
+		err := c.serveProxy()
+		if err != nil {
+			return err
+		}
+		cmd.Env = c.plan.Env // a refusal by the kernel changes it, and so does a proxy
 		c.broker, err = c.plan.Confine(&cmd)
 		if err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)

@@ -78,6 +78,7 @@ func (c *Command) Wait() (Result, error) {
 	}
 	report, closeErr := c.close()
 	c.kept = report.Kept
+	c.proxy.Close(!c.canceled.Load())
 	c.stopListening()
 	c.answer(false)
 	c.files.Close()

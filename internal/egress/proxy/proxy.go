@@ -32,6 +32,7 @@ type Front struct {
 	Password string
 	Trusted  func(net.Conn) bool   // whether a client needs no password; may be nil
 	Who      func(net.Conn) string // names the program; may be nil
+	Most     int                   // clients at once, others wait; 0: 4096
 }
 
 // headTime is how long a client may take to say where it wants to.
@@ -39,12 +40,21 @@ const headTime = 30 * time.Second
 
 // Serve takes connections until the listener is closed.
 func (f *Front) Serve(ctx context.Context, l net.Listener) error {
+	most := f.Most
+	if most == 0 {
+		most = 4096
+	}
+	places := make(chan struct{}, most)
 	for {
+		places <- struct{}{}
 		c, err := l.Accept()
 		if err != nil {
 			return err
 		}
-		go f.serve(ctx, c)
+		go func() {
+			defer func() { <-places }()
+			f.serve(ctx, c)
+		}()
 	}
 }
 

@@ -304,3 +304,34 @@ func FuzzSOCKS(f *testing.F) {
 	f.Add([]byte(login + "\x05\x01\x00\x04" + strings.Repeat("\x00", 15) + "\x01\x00\x09"))
 	fuzz(f)
 }
+
+// TestMost: who comes when all places are taken is served once there is one.
+func TestMost(t *testing.T) {
+	w := newWorld(t)
+	w.hello(t, "203.0.113.2:22")
+	w.Most = 1
+	to := w.listen(t)
+	first, err := net.Dial("tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	io.WriteString(first, "CONN") // and no more
+	time.Sleep(50 * time.Millisecond)
+	second, err := net.Dial("tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	io.WriteString(second, "CONNECT ssh.example:22 HTTP/1.0\r\n"+basic+"\r\n")
+	answer := make([]byte, 12)
+	second.SetDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := io.ReadFull(second, answer); err == nil {
+		t.Errorf("served beside another one: %q", answer)
+	}
+	first.Close()
+	second.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.ReadFull(second, answer); err != nil || string(answer) != "HTTP/1.1 200" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}

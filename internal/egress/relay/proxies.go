@@ -134,6 +134,20 @@ func (p *Proxies) exempt(host string, port uint16) bool {
 	return false
 }
 
+// Tunnel connects to a host by the proxy for TLS. to is "HOST:PORT".
+func (p *Proxies) Tunnel(ctx context.Context, dial Dialer, to string) (net.Conn, error) {
+	conn, err := dial(ctx, p.https.address)
+	if err != nil {
+		return nil, fmt.Errorf("the proxy %s: %w", p.https.address, cause(err))
+	}
+	err = p.https.tunnel(ctx, conn, to)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
 // tunnel asks a proxy for a connection to a host, which it has by its name.
 func (p *Proxy) tunnel(ctx context.Context, c net.Conn, to string) error {
 	if end, ok := ctx.Deadline(); ok {

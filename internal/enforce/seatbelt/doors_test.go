@@ -313,22 +313,54 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestHostsClosed: a network that is limited to hosts, which nothing reaches by name on macOS, is
-// closed as without a network.
-func TestHostsClosed(t *testing.T) {
-	profile := func(mode resolve.NetMode) string {
+// TestHostsProxy: a network that is limited to hosts is closed, but for the port of the session's proxy
+// on localhost.
+func TestHostsProxy(t *testing.T) {
+	profile := func(mode resolve.NetMode, proxy uint16) *Profile {
 		r := macPolicy()
 		r.Net = resolve.ResolvedNet{Mode: mode}
-		text, err := seatbelt.Profile(r, seatbelt.Options{})
-		if err != nil {
-			t.Fatal(err)
+		return compile(t, r, seatbelt.Options{Proxy: proxy})
+	}
+	here := func(port int) Target { return Target{Proto: "tcp", Host: "localhost", Port: port} }
+	own := here(4711)
+	asked := []struct {
+		op string
+		on Target
+	}{
+		{"network-outbound", here(4712)},
+		{"network-outbound", here(53)},
+		{"network-outbound", Target{Proto: "tcp", Host: "other", Port: 4711}},
+		{"network-outbound", Target{Proto: "tcp", Host: "other", Port: 443}},
+		{"network-outbound", Target{Proto: "udp", Host: "localhost", Port: 4711}},
+		{"network-outbound", Target{Proto: "udp", Host: "other", Port: 53}},
+		{"network-outbound", file("/private/var/run/mDNSResponder")},
+		{"network-bind", Target{Proto: "tcp", Host: "localhost", Port: 4711, Local: true}},
+		{"network-inbound", Target{Proto: "tcp", Host: "localhost", Port: 4711, Local: true}},
+		{"mach-lookup", service("com.apple.dnssd.service")},
+		{"mach-lookup", service("com.apple.trustd.agent")},
+		{"mach-lookup", service("com.apple.SystemConfiguration.DNSConfiguration")},
+		{"file-read-data", file("/private/var/run/resolv.conf")},
+	}
+	open := profile(resolve.NetOpen, 0)
+	for _, c := range []struct {
+		name    string
+		profile *Profile
+		proxy   bool
+	}{
+		{"no network", profile(resolve.NetNone, 4711), false},
+		{"no proxy yet", profile(resolve.NetHosts, 0), false},
+		{"a proxy", profile(resolve.NetHosts, 4711), true},
+	} {
+		if got := c.profile.Allowed("network-outbound", own); got != c.proxy || !open.Allowed("network-outbound", own) {
+			t.Errorf("%s: the proxy is reached: %v", c.name, got)
 		}
-		return text
-	}
-	if profile(resolve.NetHosts) != profile(resolve.NetNone) {
-		t.Error("hosts open something")
-	}
-	if profile(resolve.NetOpen) == profile(resolve.NetNone) {
-		t.Error("an open network opens nothing")
+		for _, a := range asked {
+			if c.profile.Allowed(a.op, a.on) {
+				t.Errorf("%s allows %s %+v", c.name, a.op, a.on)
+			}
+			if !open.Allowed(a.op, a.on) {
+				t.Errorf("an open network does not allow %s %+v", a.op, a.on)
+			}
+		}
 	}
 }

@@ -44,6 +44,10 @@ type Options struct {
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
 
+	// Proxy is the port on localhost of zsbx's proxy, the only way out of a network that is limited to
+	// hosts. 0 leaves the network closed.
+	Proxy uint16
+
 	// Log makes the kernel put Tag(Session) into its log of a refusal. It needs a session.
 	Log bool
 
@@ -84,7 +88,7 @@ func Profile(r *resolve.Resolved, o Options) (string, error) {
 	w.devices(o)
 	w.lookups(r)
 	w.paths(r)
-	w.network(r)
+	w.network(r, o.Proxy)
 	w.escapes(r)
 	w.sockets(r)
 	w.denials(r, o)

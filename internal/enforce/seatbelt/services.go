@@ -22,8 +22,9 @@ const resolverSocket = "/private/var/run/mDNSResponder"
 var network string
 
 // network writes what the network mode opens. It never opens sockets in the file system:
-// "(remote ip)" leaves them closed, which the operation without a filter would not.
-func (w *sbpl) network(r *resolve.Resolved) {
+// "(remote ip)" leaves them closed, which the operation without a filter would not. proxy is the port of
+// zsbx's proxy, or 0.
+func (w *sbpl) network(r *resolve.Resolved, proxy uint16) {
 	from := "zsbx"
 	if r.Net.From != (policy.Origin{}) {
 		from = r.Net.From.String()
@@ -50,8 +51,15 @@ func (w *sbpl) network(r *resolve.Resolved) {
 		for _, p := range r.Net.BindTCP {
 			w.allow([]string{"network-bind", "network-inbound"}, p.Origin.String(), tcpFilter("local", p.Number))
 		}
-	case resolve.NetNone, resolve.NetHosts: // of the hosts none can be reached: see enforce.GapHosts
+	case resolve.NetNone:
 		w.section("network: none")
+	case resolve.NetHosts: // names are resolved by the proxy: a question to a name server would carry data out
+		if proxy == 0 {
+			w.section("network: none without a session, whose proxy has a port of its own on localhost")
+			break
+		}
+		w.section("network: the session's proxy")
+		w.allow([]string{"network-outbound"}, from, `(remote tcp "localhost:`+strconv.Itoa(int(proxy))+`")`)
 	default:
 		w.fail(string(r.Net.Mode), r.Net.From, errors.New("the network mode is unknown"))
 	}
