@@ -109,6 +109,14 @@ var ways = []way{
 	{name: "a name server of this machine", hosts: "a.example", script: "ZSBX -- ACT dns udp 127.0.0.53 a.example A", want: `\\xcb\\x00qP`},
 	{name: "an address' name", hosts: "a.example", script: "ZSBX -- sh -c 'getent hosts a.example; getent ahosts 203.0.113.80; getent hosts 203.0.113.80'",
 		want: `^203\.0\.113\.80 +a\.example`},
+	{name: "an open port, read slowly", hosts: "a.example", want: "^8000000 all$",
+		script: "ZSBX --bind-tcp 8080 -- " + senderScript + " & " + readerScript + "; wait", needs: "/usr/bin/python3"},
+	{name: "an open port, reset", hosts: "a.example", want: "^1000 reset$",
+		script: "ZSBX --bind-tcp 8080 -- env RESET=1 " + senderScript + " & " + readerScript + "; wait", needs: "/usr/bin/python3"},
+	{name: "an open port, zsbx is killed", hosts: "a.example", want: "^[0-9]+ reset$", needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- " + senderScript + " & KILL=$! " + readerScript + "; wait"},
+	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
+		script: "ZSBX -- /usr/bin/python3 -c '" + askersScript + "' & p=$!; sleep 2; [ $(ls /proc/$p/fd | wc -l) -lt 400 ] && echo few; wait"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
 	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
 }
@@ -172,6 +180,45 @@ if os.fork() == 0:
 	c.sendall(b"served")
 	os._exit(0)
 print(s.accept()[0].recv(9).decode())`
+
+// senderScript is a server that sends more to one client than the kernel keeps, and ends. With RESET it
+// sends little, and resets the connection.
+const senderScript = `/usr/bin/python3 -c '
+import os, socket, struct, time
+c = socket.create_server(("", 8080)).accept()[0]
+if "RESET" in os.environ:
+	c.sendall(bytes(1000))
+	time.sleep(1)
+	c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+else: c.sendall(bytes(8000000))'`
+
+// readerScript is a slow client of it, which kills a process, if there is KILL.
+const readerScript = `/usr/bin/python3 -c '
+import os, socket, time
+for _ in range(200):
+	try: s = socket.create_connection(("127.0.0.1", 8080)); break
+	except OSError: time.sleep(0.05)
+n = 0
+end = "all"
+s.recv(1, socket.MSG_PEEK)
+time.sleep(0.5)
+if "KILL" in os.environ: os.kill(int(os.environ["KILL"]), 9)
+try:
+	while b := s.recv(65536):
+		n += len(b)
+		time.sleep(0.01)
+except ConnectionResetError: end = "reset"
+print(n, end)'`
+
+const askersScript = `
+import socket, time
+all = []
+for _ in range(800):
+	s = socket.socket()
+	s.setblocking(False)
+	s.connect_ex(("8.8.8.8", 53))
+	all.append(s)
+time.sleep(3)`
 
 // line returns a script with the words that stand for zsbx and an act replaced.
 func (b *bed) line(script, hosts string) string {

@@ -257,7 +257,7 @@ func (b *Broker) serve() {
 	b.queue.wakeFast()
 	b.lead()
 	b.await()
-	b.door.drain()
+	b.drain()
 	// Dup3 closes the queue but keeps its descriptor number in use, since a stuck goroutine may
 	// still use the number.
 	_ = unix.Dup3(b.stop[0], b.queue.fd, unix.O_CLOEXEC)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +53,8 @@ type door struct {
 	served bool                            // the resolver has its sockets
 	closed bool
 	fault  sync.Once // tellNoNetwork
+
+	passing atomic.Int32 // connections of servers of the session that have not sent all to others yet
 }
 
 // listener is one of the relay's.
@@ -220,7 +224,7 @@ func (w *waiter) outside() (a answer, is bool) {
 		return a, false
 	}
 	if to.Port() == domain && !b.own.names.Load() {
-		return w.join(to, func(c net.Conn) { b.door.net.Resolver.Serve(context.Background(), c) }), true
+		return w.join(to, b.door.net.ServeQuestions), true
 	}
 	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
 		if b.door.isInner(to) {
@@ -487,11 +491,24 @@ func (c caller) name() string {
 	return string(comm[:len(comm)-1]) + ", pid " + strconv.Itoa(pid)
 }
 
-// drain waits until the relay has passed on what the session has sent. Each connection that is cut
-// off is an event.
-func (d *door) drain() {
-	if d.net != nil {
-		d.net.Relay.Drain(d.patient)
+// drain waits until what the session has sent is passed on: by the relay, and from servers of the session
+// to others. Each connection of the relay's that is cut off is an event.
+func (b *Broker) drain() {
+	d := &b.door
+	if d.net == nil {
+		return
+	}
+	const longest = 30 * time.Second
+	ctx, cancel := context.WithTimeout(d.patient, longest)
+	defer cancel()
+	d.net.Relay.Drain(ctx)
+	for d.passing.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(maxPause)
+	}
+	n := d.passing.Load()
+	if n > 0 && b.Warn != nil {
+		const text = "%d connections to the command's servers were cut off: not all that it wrote has arrived"
+		b.Warn(fmt.Sprintf(text, n))
 	}
 }
 

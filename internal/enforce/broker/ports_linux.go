@@ -28,6 +28,10 @@ func (b *Broker) publish(fd int) unix.Errno {
 	if d.closed || d.ports[at] != nil {
 		return 0
 	}
+	const most = 256 // a server may listen on each address of the loopback device
+	if len(d.ports) >= most {
+		return unix.ENOBUFS
+	}
 	network := "tcp"
 	if at.Addr().Is4() {
 		network = "tcp4"
@@ -61,7 +65,7 @@ func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
 			return
 		}
 		if err == nil {
-			go both(outer, inner)
+			go b.door.both(outer, inner)
 		}
 	}
 }
@@ -107,25 +111,42 @@ func (b *Broker) reachOwn(at netip.AddrPort) (net.Conn, error) {
 	return connection(fd)
 }
 
-// both passes bytes on in both directions, until both have ended.
-func both(a, b net.Conn) {
+// both passes bytes on in both directions, until both have ended. What is cut off, if only because this
+// process ends, is reset: no peer takes a part for the whole.
+func (d *door) both(outer, inner net.Conn) {
+	hasten(outer)
+	hasten(inner)
+	d.passing.Add(1)
 	done := make(chan struct{})
-	one := func(to, from net.Conn) {
-		_, err := io.Copy(to, from)
-		if half, ok := to.(*net.TCPConn); ok && err == nil {
-			err = half.CloseWrite()
-		}
-		if err != nil { // the other direction would wait for what never comes
-			a.Close()
-			b.Close()
-		}
-	}
 	go func() {
-		one(a, b)
+		passOn(outer, inner)
+		d.passing.Add(-1)
 		close(done)
 	}()
-	one(b, a)
+	passOn(inner, outer)
 	<-done
-	a.Close()
-	b.Close()
+	outer.Close()
+	inner.Close()
+}
+
+// hasten makes closing a connection reset it.
+func hasten(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+}
+
+// passOn passes bytes on in one direction, and its end. After an error both are closed: the other
+// direction would wait for what never comes.
+func passOn(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	tcp, ok := to.(*net.TCPConn)
+	if ok && err == nil {
+		tcp.SetLinger(-1) // the kernel sends the rest
+		err = tcp.CloseWrite()
+	}
+	if err != nil {
+		to.Close()
+		from.Close()
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -103,6 +104,8 @@ type Net struct {
 	Resolver *names.Resolver
 	Relay    *relay.Relay
 	Events   egress.Sink
+
+	streams atomic.Int32 // questions' connections by TCP
 }
 
 // New returns what serves a session. Events must not wait.

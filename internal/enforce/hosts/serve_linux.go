@@ -62,6 +62,15 @@ func (n *Net) answerAll(c *net.UDPConn) {
 	}
 }
 
+// ServeQuestions answers the messages of a connection by TCP, and closes it: at once if too many are open.
+func (n *Net) ServeQuestions(c net.Conn) {
+	if n.streams.Add(1) <= maxAsking {
+		n.Resolver.Serve(context.Background(), c)
+	}
+	c.Close()
+	n.streams.Add(-1)
+}
+
 // answer answers one message.
 func (n *Net) answer(ctx context.Context, c *net.UDPConn, question, source []byte, from netip.AddrPort) {
 	out := n.Resolver.Answer(ctx, question)
