@@ -32,6 +32,9 @@ func (q *Request) header(line []byte) error {
 	if !colon || !isToken(string(text)) {
 		return Fault("a line is no header")
 	}
+	if len(q.lines) == mostLines {
+		return Fault("there are too many headers")
+	}
 	name, value := split(line)
 	q.lines = append(q.lines, line)
 	switch name {

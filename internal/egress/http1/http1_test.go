@@ -49,6 +49,8 @@ func TestPass(t *testing.T) {
 		"chunks":    lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked", "", "5", "hello", "0A", "0123456789", "0", "X: y", "", "GET / HTTP/1.0", "Host: a.example", ""),
 		"absolute":  lines("GET http://a.example/x?y HTTP/1.1", "Host: a.example", ""),
 		"asterisk":  lines("OPTIONS * HTTP/1.1", "Host: a.example", ""),
+		"headers":   lines("GET / HTTP/1.1", "Host: a.example"+strings.Repeat("\r\na:b", 255), ""),
+		"trailers":  lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked", "", "0"+strings.Repeat("\r\na:b", 256), ""),
 		"long head": lines("GET / HTTP/1.1", "Host: a.example", "Cookie: "+strings.Repeat("x", 60000), ""),
 	} {
 		all, out, err := pass(iotest.OneByteReader(strings.NewReader(text)))
@@ -102,6 +104,8 @@ func TestFaults(t *testing.T) {
 		"TE and CL":            get("Content-Length: 3", "Transfer-Encoding: chunked"),
 		"TE in 1.0":            lines("GET / HTTP/1.0", "Host: a.example", "Transfer-Encoding: chunked", ""),
 		"TE list":              get("Transfer-Encoding: gzip, chunked"),
+		"many headers":         get(strings.Split(strings.Repeat("a:b ", 256)[:1023], " ")...),
+		"many trailers":        get("Transfer-Encoding: chunked", "", "0"+strings.Repeat("\r\na:b", 257)),
 		"TE with another i":    get("Transfer-Encod\u0130ng: chunked"),
 		"TE with another k":    get("Transfer-Encoding: chun\u212aed"),
 		"TE twice":             get("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),

@@ -20,6 +20,9 @@ func (f Fault) Error() string { return string(f) }
 // mostOfHead is how many bytes the head of a request may have, and the trailers of one.
 const mostOfHead = 64 << 10
 
+// mostLines is how many headers a request may have, and trailers. Short ones take ten times their length.
+const mostLines = 256
+
 // Request is the head of a request, and how its body is framed.
 type Request struct {
 	Method  string
