@@ -105,7 +105,7 @@ type Net struct {
 	Relay    *relay.Relay
 	Events   egress.Sink
 
-	streams atomic.Int32 // questions' connections by TCP
+	streams atomic.Int32 // questions' connections by TCP, at most as many as the relay's
 }
 
 // New returns what serves a session. Events must not wait.

@@ -64,7 +64,7 @@ func (n *Net) answerAll(c *net.UDPConn) {
 
 // ServeQuestions answers the messages of a connection by TCP, and closes it: at once if too many are open.
 func (n *Net) ServeQuestions(c net.Conn) {
-	if n.streams.Add(1) <= maxAsking {
+	if int(n.streams.Add(1)) <= n.Relay.Most {
 		n.Resolver.Serve(context.Background(), c)
 	}
 	c.Close()
