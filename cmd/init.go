@@ -123,6 +123,9 @@ func (l *learner) save() error {
 	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
 	}
+	if len(text) > 0 {
+		text = append(text, l.hostComments()...)
+	}
 	if err := l.a.printText(string(diff.Diff(resolve.ProjectFile, l.old, resolve.ProjectFile, text))); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/internal/compose"
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
@@ -37,6 +38,9 @@ type learner struct {
 	answered []learn.Need // those that the user was asked about
 	flags    []string     // the flags that the user was asked about
 	left     []learn.Need // those without a proposal, and sockets; each reason once
+
+	reached  []rule.Rule // hosts that the last run has reached, if these were observed
+	enforces bool        // the last run succeeded: the next one has only the hosts that were learnt
 
 	closed []string // causes of the last failure for which no rule is ever proposed
 }
@@ -66,13 +70,14 @@ func (l *learner) run(argv []string) (err error) {
 	for round := 1; ; round++ {
 		had := l.from.More.Hash()
 		res, refused, err := l.round(argv)
-		if err == nil && (res.Failed || l.permissive) {
-			err = l.propose(refused)
+		refusals := len(refused)
+		if err == nil {
+			err = l.proposeAfter(res, refused)
 		}
 		if err != nil {
 			return err
 		}
-		things := count(len(refused)+len(l.closed), "thing", "things")
+		things := count(refusals+len(l.closed), "thing", "things")
 		l.a.say.line("learn", "36",
 			fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), things))
 		if l.permissive || l.from.More.Hash() == had || round == 5 || !l.tty && !l.yes {
@@ -97,6 +102,9 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 	opts.Job = true
 	opts.Explain = true
 	opts.KillAfter = defaultKillAfter
+	if err := l.observe(c, &opts); err != nil {
+		return nil, nil, err
+	}
 	if l.permissive {
 		if err := l.open(c, &opts); err != nil {
 			return nil, nil, err
@@ -107,6 +115,7 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 		return nil, nil, err
 	}
 	res, err := command.Wait()
+	l.reached = res.Reached
 	plan := command.Plan()
 	if l.base == nil {
 		l.base = plan.Policy
@@ -121,6 +130,19 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 		}
 	}
 	return &res, r.Needs, err
+}
+
+// proposeAfter makes proposals after a run: for what was refused, if that may be why it failed, and for the
+// hosts that it has reached.
+func (l *learner) proposeAfter(res *supervise.Result, refused []learn.Need) error {
+	l.enforces = !res.Failed
+	needs := l.hostNeeds()
+	if res.Failed || l.permissive {
+		needs = append(needs, refused...)
+	} else if len(needs) == 0 {
+		return nil
+	}
+	return l.propose(needs)
 }
 
 // propose makes proposals for what was refused in this failed run and in those before it,
@@ -195,7 +217,7 @@ func (l *learner) print() error {
 	if len(text) > 0 && !l.tty && !l.yes {
 		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
 	}
-	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text), "\n")))
+	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text)+l.hostComments(), "\n")))
 }
 
 // ask asks about a proposal, and about its parts if the user wants that. It asks again if
@@ -227,7 +249,7 @@ func (l *learner) ask(q learn.Proposal) error {
 // question returns the text with which ask asks about a proposal.
 func (l *learner) question(q learn.Proposal) string {
 	flags := terminal.Printable(q.Hint(l.base).Flags)
-	what := shell.Quote(q.Needs[0].Path)
+	what := cmp.Or(q.Needs[0].Host, shell.Quote(q.Needs[0].Path))
 	if more := len(q.Needs) - 1; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}

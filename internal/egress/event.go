@@ -18,6 +18,7 @@ type Event struct {
 	Verdict  rule.Verdict // what it is about, and by which rule or why not
 	Who      string       // as the caller has named the program; "" if it has not
 	Lookup   bool         // a name was looked up, and nothing was connected to
+	Broken   bool         // of Closed: it was refused after it was made
 	Sent     int64        // bytes from the client
 	Received int64        // bytes to the client
 }

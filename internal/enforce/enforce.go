@@ -235,6 +235,10 @@ type Options struct {
 	// keeper, and the caller must serve the Broker.
 	Explain bool
 
+	// ObserveHosts allows all hosts that a rule could allow, to find out which are needed. What
+	// is needed is in the events of the Broker.
+	ObserveHosts bool
+
 	// AskHost is asked about hosts that no rule of a network by name decides about; nil refuses them.
 	AskHost hosts.Asker
 

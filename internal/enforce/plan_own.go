@@ -88,6 +88,7 @@ func (p *Plan) readHosts(h *host.Host, opts Options) {
 		return
 	}
 	c.Asker = opts.AskHost
+	c.Observe = opts.ObserveHosts
 	p.hosts = c
 }
 

@@ -268,6 +268,9 @@ func (c *Command) noteHosts() error {
 func (c *Command) tellHosts() {
 	if c.outside != nil && c.broker != nil {
 		c.broker.Events = append(c.broker.Events, c.outside.event)
+		if c.o.ObserveHosts {
+			c.broker.Events = append(c.broker.Events, c.reached.event)
+		}
 		if c.outside.log != nil {
 			c.broker.NameAll()
 		}
@@ -286,13 +289,13 @@ func (c *Command) drain() {
 }
 
 // endHosts tells the rest of what became of connections.
-func (c *Command) endHosts() []HostUse {
+func (c *Command) endHosts() ([]HostUse, []rule.Rule) {
 	if c.outside == nil {
-		return nil
+		return nil, nil
 	}
 	all := c.outside.end()
 	if c.outside.log != nil && !c.o.Keep {
 		c.outside.log.Close()
 	}
-	return all
+	return all, c.reached.all()
 }

@@ -72,6 +72,10 @@ type Options struct {
 	// hosts outside (HostEvent), "" for none.
 	HostsLog string
 
+	// ObserveHosts allows a command with a network by name to reach all hosts that a rule could
+	// allow. Result.Reached has the rules for those that it has reached.
+	ObserveHosts bool
+
 	// AskHost, if it is not nil, is asked once about each host and port for which a network by name
 	// has no rule. It may take long, and be called by several goroutines.
 	AskHost func(enforce.HostRequest) enforce.HostAnswer

@@ -240,6 +240,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	opts.Explain = c.o.Explain
 	opts.Model = c.o.Model
 	opts.AskHost = c.o.AskHost
+	opts.ObserveHosts = c.o.ObserveHosts
 	opts.NoLimits = c.bound()
 	opts.NoProxy = c.o.noProxy()
 	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)

@@ -36,6 +36,7 @@ type Command struct {
 	draining atomic.Bool   // only the relay is still busy: a signal ends that
 	outside  *hostNotes    // nil without hosts outside
 	proxy    *hosts.Front  // nil unless these are reached by a proxy
+	reached  reached       // with Options.ObserveHosts
 	before   *enforce.Snapshot
 	note     note      // what was stored for whoever reports if this process is killed
 	reserved sync.Once // reserveThreads was called

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/supervise/internal/job"
@@ -30,6 +31,9 @@ type Result struct {
 
 	// Hosts has what the command did with hosts outside, those with most connections first.
 	Hosts []HostUse
+
+	// Reached has the rules that the command needed, with Options.ObserveHosts.
+	Reached []rule.Rule
 
 	// Home has the files that were written into a private home, and directories, which end in
 	// "/". It is empty if the home is kept.
@@ -88,7 +92,7 @@ func (c *Command) Wait() (Result, error) {
 	}
 	r.Status = c.status
 	r.Report = report
-	r.Hosts = c.endHosts()
+	r.Hosts, r.Reached = c.endHosts()
 	r.Failed = c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
 	if !c.emptied {
 		c.clearUp(&r)

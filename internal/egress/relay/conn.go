@@ -27,6 +27,7 @@ type conn struct {
 	mu       sync.Mutex   // for what is changed by serve and read by others
 	verdict  rule.Verdict // by which it is passed on
 	up       *Up
+	broken   bool   // it was refused after it was made
 	begun    bool   // what comes from up is passed on
 	head     []byte // what was read from the client, and not looked at
 	sent     atomic.Int64
@@ -88,7 +89,7 @@ func (c *conn) goes(up *Up) {
 // say says what has happened to the connection.
 func (c *conn) say(k egress.Kind) {
 	c.mu.Lock()
-	e := egress.Event{Kind: k, Verdict: c.verdict}
+	e := egress.Event{Kind: k, Verdict: c.verdict, Broken: c.broken}
 	c.mu.Unlock()
 	if k == egress.Cut || c.relay.Named {
 		e.Who = c.target.Program()
@@ -129,6 +130,9 @@ func (c *conn) connect(v rule.Verdict) bool {
 // refuse says why, and resets the connection.
 func (c *conn) refuse(v rule.Verdict) {
 	c.relay.refuse(c.target, v, nil)
+	c.mu.Lock()
+	c.broken = true
+	c.mu.Unlock()
 	c.abort()
 }
 

@@ -20,6 +20,9 @@ func Class(a netip.Addr) string {
 // loopback is the class of this machine's own addresses.
 const loopback = "loopback"
 
+// metadata is the class of servers that give a machine in a cloud its passwords.
+const metadata = "a metadata server's"
+
 // class is a prefix whose addresses are not public.
 type class struct {
 	prefix netip.Prefix
@@ -32,11 +35,11 @@ var classes = [...]class{
 	{v4(0, 0, 0, 0, 32), loopback}, // Linux connects it to 127.0.0.1
 	{v6(0, 0, 1, 128), loopback},
 	{v6(0, 0, 0, 128), loopback},
-	{v4(169, 254, 169, 254, 32), "a metadata server's"},
-	{v4(169, 254, 170, 2, 32), "a metadata server's"},
-	{v4(100, 100, 100, 200, 32), "a metadata server's"},
-	{v4(168, 63, 129, 16, 32), "a metadata server's"},
-	{v6(0xfd00_0ec2, 0, 0x254, 128), "a metadata server's"},
+	{v4(169, 254, 169, 254, 32), metadata},
+	{v4(169, 254, 170, 2, 32), metadata},
+	{v4(100, 100, 100, 200, 32), metadata},
+	{v4(168, 63, 129, 16, 32), metadata},
+	{v6(0xfd00_0ec2, 0, 0x254, 128), metadata},
 	{v4(169, 254, 0, 0, 16), "link-local"},
 	{v6(0xfe80_0000, 0, 0, 10), "link-local"},
 	{v4(10, 0, 0, 0, 8), "private"},

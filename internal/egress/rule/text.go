@@ -117,7 +117,11 @@ func (v Verdict) host() Verdict {
 
 func (v Verdict) numeric() Verdict {
 	text := "a numeric address, not in [net] hosts and not that of a name in it"
-	return v.because(Numeric, text, v.want(""))
+	wanted := v.want("")
+	if wanted != nil && Class(wanted.Prefix.Addr()) == metadata {
+		wanted = nil // whoever means that has to know it
+	}
+	return v.because(Numeric, text, wanted)
 }
 
 func (v Verdict) loopback() Verdict {
@@ -141,6 +145,9 @@ func (v Verdict) private(a netip.Addr, word string) Verdict {
 	wanted := v.want("")
 	if wanted != nil {
 		wanted.Private = true
+	}
+	if word == metadata {
+		wanted = nil
 	}
 	return v.because(Private, text, wanted)
 }

@@ -263,7 +263,7 @@ func (w *waiter) refusedOwn() answer {
 	to, ok := internetAddress(w.addr)
 	if ok && w.broker.door.net != nil && !w.broker.door.isInner(to) {
 		ask, v := w.broker.door.net.Ask(to)
-		if v.Allowed() || listensOutside(to.Port()) {
+		if v.Allowed() && !w.broker.policy.Hosts.Observe || listensOutside(to.Port()) {
 			return w.reach(to, ask, v)
 		}
 	}

@@ -32,6 +32,7 @@ type Asker func(Request) Answer
 // rules are those of the policy, and what was answered since.
 type rules struct {
 	ask     Asker
+	observe *rule.Observed // decides instead; nil usually
 	set     atomic.Pointer[rule.Set]
 	mu      sync.Mutex
 	answers map[place]*answered
@@ -52,11 +53,19 @@ type answered struct {
 func newRules(c *Config) *rules {
 	r := &rules{ask: c.Asker, answers: map[place]*answered{}}
 	r.set.Store(c.Rules)
+	if c.Observe {
+		r.observe = c.Rules.Observing()
+	}
 	return r
 }
 
 // Decide decides by the rules as they are now.
-func (r *rules) Decide(a rule.Ask) rule.Verdict { return r.set.Load().Decide(a) }
+func (r *rules) Decide(a rule.Ask) rule.Verdict {
+	if r.observe != nil {
+		return r.observe.Decide(a)
+	}
+	return r.set.Load().Decide(a)
+}
 
 // Asks reports whether somebody is to be asked about what is refused: no denial refuses it, and it could
 // be a rule.

@@ -31,6 +31,7 @@ type Config struct {
 	Search   []string      // the search list of resolv.conf(5)
 	Proxies  *relay.Proxies
 	Asker    Asker // nil: nobody is asked
+	Observe  bool  // all that a rule could allow is allowed: see rule.Observed
 }
 
 // Read reads this machine's files and the variables that name proxies. The error is about these
