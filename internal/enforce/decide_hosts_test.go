@@ -50,8 +50,8 @@ func TestDecideHosts(t *testing.T) {
 		{"another host", "y.example", full, 443, "EACCES", "not in [net] hosts", "--allow-host y.example"},
 		{"another host, an old Landlock", "y.example", old, 443, "EACCES", "not in [net] hosts", "--allow-host y.example"},
 		{"this machine", "[::1]", full, 80, "EACCES", "a server of this machine that the session did not start", "--allow-host localhost:80"},
-		{"no broker", "x.example", nested, 443, "EACCES", "no host outside is reached here: nested", ""},
-		{"no broker, another host", "y.example", nested, 443, "EACCES", "no host outside is reached here: nested", ""},
+		{"no broker", "x.example", nested, 443, "EACCES", "no host outside is reached here: a broker is needed: nested", ""},
+		{"no broker, another host", "y.example", nested, 443, "EACCES", "no host outside is reached here: a broker is needed: nested", ""},
 		{"macOS", "x.example", Caps{OS: "macos", Seatbelt: true}, 443, "", "x.example:443 is allowed", ""},
 		{"macOS, another host", "y.example", Caps{OS: "macos", Seatbelt: true}, 443, "EPERM", "not in [net] hosts", "--allow-host y.example"},
 	} {

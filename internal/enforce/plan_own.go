@@ -56,7 +56,7 @@ func (p *Plan) ownText() string {
 func (p *Plan) noShared() string {
 	switch {
 	case !p.Caps.Seccomp || !p.Caps.SeccompNotify:
-		return p.noOwnNet()
+		return "a broker is needed: " + p.noOwnNet()
 	case p.Landlock.HandledNet&landlock.NetConnectTCP == 0:
 		return p.noOwnNet() + "; without that " + p.needs(4)
 	}

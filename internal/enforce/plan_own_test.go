@@ -95,7 +95,7 @@ func TestSharedNet(t *testing.T) {
 		{name: "Landlock checks Unix sockets", caps: func(c *Caps) { c.Landlock, c.NetReason = 11, "refused" }, want: shared},
 		{name: "an old Landlock", caps: func(c *Caps) { c.Landlock, c.NetReason = 3, "refused" },
 			want: "not reached: refused; without that Landlock ABI 4 (Linux 6.7) is needed, this kernel has 3"},
-		{name: "no broker", caps: func(c *Caps) { c.SeccompNotify, c.SeccompNotifyReason = false, "nested" }, want: "not reached: nested"},
+		{name: "no broker", caps: func(c *Caps) { c.SeccompNotify, c.SeccompNotifyReason = false, "nested" }, want: "not reached: a broker is needed: nested"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			caps := canMount()

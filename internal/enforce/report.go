@@ -220,7 +220,7 @@ func (r *report) network() {
 		})
 	}
 	if p.hosts == nil {
-		r.hosts(p.noHosts)
+		r.hosts(cmp.Or(p.noHosts, p.Caps.without()))
 	}
 	if net.Mode != resolve.NetPorts || p.Broker.ChecksSockets() {
 		return
@@ -256,7 +256,7 @@ func (r *report) hosts(why string) {
 		Name:    GapHosts,
 		Kind:    Core,
 		Promise: "the hosts that are listed, and no others, can be reached",
-		Why:     why + "; without the promise none can be",
+		Why:     why + "; no host can be reached without it",
 		Hint:    "--no-net",
 		Origin:  net.From,
 	})
