@@ -125,7 +125,11 @@ func ownServe(how string) error {
 		if err != nil {
 			return err
 		}
-		return connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
+		err = connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
+		if err == nil { // the kernel gave the socket that port, and connected it to itself
+			err = connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
+		}
+		return err
 	}
 	at, from, _ := strings.Cut(how, " from ")
 	fd, port, err := ownListen(localhost(at, 0), unix.SOCK_STREAM)
