@@ -194,7 +194,7 @@ func (u *HostUse) add(more *HostUse) {
 	u.Received += more.Received
 }
 
-// write writes a line into the log of hosts.
+// write writes a line into the log of hosts. A pipe that nobody reads ends the log.
 func (n *hostNotes) write(kind egress.Kind, u *HostUse) {
 	if n.log == nil {
 		return
@@ -204,10 +204,13 @@ func (n *hostNotes) write(kind egress.Kind, u *HostUse) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(HostEvent{Time: time.Now().UTC(), Event: string(kind), HostUse: *u})
 	if err == nil {
+		_ = n.log.SetWriteDeadline(time.Now().Add(fileTime)) // only files that can block have one
 		_, err = n.log.Write(line.Bytes())
 	}
 	if err != nil {
-		n.log = nil // only this goroutine uses it
+		n.mu.Lock()
+		n.log = nil
+		n.mu.Unlock()
 		n.warn(Warning{Text: fmt.Sprintf("--hosts-log: %v; nothing more is written to it", err)})
 	}
 }

@@ -65,10 +65,7 @@ type listener struct {
 
 // openDoor prepares the way out. A session's own network does not exist yet.
 func (b *Broker) openDoor() {
-	var limit unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // harmless: 0 is the relay's own limit
-	const most = 4096
-	b.door.net = hosts.New(b.policy.Hosts, int(min(limit.Cur/4, most)), func(e egress.Event) {
+	b.door.net = hosts.New(b.policy.Hosts, hosts.Most(), func(e egress.Event) {
 		for _, tell := range b.Events {
 			tell(e)
 		}
