@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +101,8 @@ func inGroup(t *testing.T, line, value string, limits ...string) []string {
 	for _, limit := range limits {
 		parent, file := filepath.Split("/sys/fs/cgroup" + limit)
 		group := filepath.Join(parent, "zsbx-"+strings.ReplaceAll(t.Name(), "/", "-"))
-		if os.Mkdir(group, 0o755) != nil {
+		err := os.Mkdir(group, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) { // an earlier try of this test may have made it
 			continue
 		}
 		t.Cleanup(func() { testkit.Within(testkit.Patience, func() bool { return os.Remove(group) == nil }) })
@@ -243,8 +246,41 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
+// victim is the status of a program that the kernel has ended for want of memory.
+const victim = 128 + int(syscall.SIGKILL)
+
 func (c *exhaust) try(t *testing.T, terminal *os.File) {
 	zsbx, dir, log := asZsbx(t), t.TempDir(), t.TempDir()
+	said, st := c.run(t, zsbx, dir, log, terminal)
+	for i := 0; st == victim && st != c.status && i < 3; i++ { // not the greedy ones were chosen
+		dir, log = t.TempDir(), t.TempDir()
+		said, st = c.run(t, zsbx, dir, log, terminal)
+	}
+	if st != c.status {
+		t.Errorf("status %d: %s", st, said)
+	}
+	if strings.Contains(c.flags, "--keep") {
+		if out, err := exec.Command(zsbx, "reap", "exhausted").CombinedOutput(); err != nil {
+			t.Errorf("reap: %v: %s", err, out)
+		}
+	}
+	if !bytes.Contains(said, []byte(".envrc (new)")) {
+		t.Errorf("not told: %s", said)
+	}
+	var lines []byte
+	files, _ := filepath.Glob(log + "/*.jsonl")
+	for _, name := range files {
+		b, _ := os.ReadFile(name)
+		lines = append(lines, b...)
+	}
+	if !bytes.Contains(lines, []byte(`"event":"end"`)) || !bytes.Contains(lines, fmt.Appendf(nil, `"status":%d`, c.status)) {
+		t.Errorf("the log: %s", lines)
+	}
+}
+
+// run returns what zsbx said, and its status.
+func (c *exhaust) run(t *testing.T, zsbx, dir, log string, terminal *os.File) ([]byte, int) {
+	t.Helper()
 	program := "use Socket; use POSIX (); open(my $f, '>', '.envrc'); close $f;" + c.uses + asking
 	if err := os.WriteFile(filepath.Join(dir, "use.pl"), []byte(program), 0o644); err != nil {
 		t.Fatal(err)
@@ -266,27 +302,11 @@ func (c *exhaust) try(t *testing.T, terminal *os.File) {
 		t.Fatal(err)
 	}
 	st := ended(p, testkit.Patience)
-	said, _ := os.ReadFile(out.Name())
-	if st != c.status {
-		t.Errorf("status %d: %s", st, said)
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if strings.Contains(c.flags, "--keep") {
-		if out, err := exec.Command(zsbx, "reap", "exhausted").CombinedOutput(); err != nil {
-			t.Errorf("reap: %v: %s", err, out)
-		}
-	}
-	if !bytes.Contains(said, []byte(".envrc (new)")) {
-		t.Errorf("not told: %s", said)
-	}
-	var lines []byte
-	files, _ := filepath.Glob(log + "/*.jsonl")
-	for _, name := range files {
-		b, _ := os.ReadFile(name)
-		lines = append(lines, b...)
-	}
-	if !bytes.Contains(lines, []byte(`"event":"end"`)) || !bytes.Contains(lines, fmt.Appendf(nil, `"status":%d`, c.status)) {
-		t.Errorf("the log: %s", lines)
-	}
+	return said, st
 }
 
 // TestLittleMemory: where zsbx may use little memory, it fails before the command begins, if at
