@@ -120,16 +120,7 @@ func ownServe(how string) error {
 		}
 		return connectLater(fd, port)
 	case "nobody":
-		fd, port, err := ownListen(localhost("127.0.0.1", 0), unix.SOCK_STREAM)
-		unix.Close(fd)
-		if err != nil {
-			return err
-		}
-		err = connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
-		if err == nil { // the kernel gave the socket that port, and connected it to itself
-			err = connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
-		}
-		return err
+		return connectToNobody()
 	}
 	at, from, _ := strings.Cut(how, " from ")
 	fd, port, err := ownListen(localhost(at, 0), unix.SOCK_STREAM)
@@ -137,6 +128,24 @@ func ownServe(how string) error {
 		return err
 	}
 	return exchange(fd, localhost(from, port))
+}
+
+// connectToNobody connects to a port where nobody listens. A socket has the port: the kernel could give
+// a free one to the socket that connects, which would connect to itself.
+func connectToNobody() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, localhost("127.0.0.1", 0)); err != nil {
+		return err
+	}
+	port, err := portOf(fd)
+	if err != nil {
+		return err
+	}
+	return connect(unix.AF_INET, 0, localhost("127.0.0.1", port))
 }
 
 // exchange connects to a listening socket's address, and sends a byte both ways. The peer's address
