@@ -248,7 +248,7 @@ func Check(rules, denials []Rule) []Problem {
 			continue
 		}
 		if rules[i] != rules[first] {
-			msg := fmt.Sprintf("%s is there twice, with different kinds or marks", Quote(rules[i].Host()))
+			msg := fmt.Sprintf("%s is there twice, with different kinds or marks: one of the two has to go", Quote(rules[i].Host()))
 			all = append(all, Problem{Index: i, Msg: msg})
 		}
 	}
