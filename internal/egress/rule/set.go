@@ -248,7 +248,8 @@ func Check(rules, denials []Rule) []Problem {
 			continue
 		}
 		if rules[i] != rules[first] {
-			msg := fmt.Sprintf("%s is there twice, with different kinds or marks: one of the two has to go", Quote(rules[i].Host()))
+			const twice = "%s is there twice, with different kinds or marks: one of the two has to go"
+			msg := fmt.Sprintf(twice, Quote(rules[i].Host()))
 			all = append(all, Problem{Index: i, Msg: msg})
 		}
 	}
