@@ -66,7 +66,7 @@ func (c *conn) opening() (next func()) {
 	if raw && !c.connect(v) { // the server may be the first to speak
 		return nil
 	}
-	if v.Rule.Direct() {
+	if !v.Looks() {
 		return c.raw
 	}
 	return c.first(raw)

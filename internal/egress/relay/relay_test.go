@@ -169,6 +169,50 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestDenied: what "*" allows is looked at if a name is denied. A server may still be the first to speak.
+func TestDenied(t *testing.T) {
+	every := []rule.Rule{{Form: rule.All, Port: 443, Kind: rule.TCP}}
+	evil := []rule.Rule{{Name: "evil.example"}}
+	const request = "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+	for _, c := range []struct {
+		denials []rule.Rule
+		text    string
+		refused bool
+	}{
+		{nil, string(greeting(t, "evil.example")), false},
+		{nil, request, false},
+		{evil, string(greeting(t, "evil.example")), true},
+		{evil, string(greeting(t, "other.example")), false},
+		{evil, request, true},
+		{evil, "GET / HTTP/1.1\r\nHost: other.example\r\n\r\n" + request, true},
+		{evil, "SSH-2.0-x\r\n", false},
+		{evil, "", false},
+	} {
+		w := newWorld(t, "a.example", func(r *Config) { r.Rules = rule.NewSet(every, c.denials) })
+		var got bytes.Buffer
+		ended := make(chan error)
+		w.serve("203.0.113.1:443", func(s *net.TCPConn) {
+			io.WriteString(s, "hello ")
+			_, err := io.Copy(&got, s)
+			s.Close()
+			ended <- err
+		})
+		client := w.connect(target("a.example", "203.0.113.1", 443))
+		if _, err := io.ReadFull(client, make([]byte, 6)); err != nil {
+			t.Fatalf("%.40q: nobody speaks: %v, %s", c.text, err, w.said(""))
+		}
+		io.WriteString(client, c.text)
+		client.CloseWrite()
+		io.ReadAll(client)
+		<-ended
+		arrived := strings.Contains(got.String(), "evil.example")
+		said := strings.Contains(w.said("refused denied evil.example:443"), "deny_hosts")
+		if said != c.refused || c.refused && arrived || !c.refused && got.Len() != len(c.text) {
+			t.Errorf("%.40q: %d bytes have arrived, %s", c.text, got.Len(), w.said(""))
+		}
+	}
+}
+
 // TestRaw: the server may be the first to speak, and each side may end before the other.
 func TestRaw(t *testing.T) {
 	w := newWorld(t, "ssh.example:22, 203.0.113.0/24:9, *:1", nil)

@@ -65,6 +65,7 @@ type Verdict struct {
 	Denial *Rule  // what denies it; nil if no denial does
 
 	rules []*Rule // of Names
+	looks bool    // see Looks
 }
 
 // Allowed reports whether it is allowed.
@@ -74,6 +75,9 @@ func (v *Verdict) Allowed() bool { return v.Rule != nil }
 func (v *Verdict) Raw() bool {
 	return slices.ContainsFunc(v.rules, func(r *Rule) bool { return r.Kind == TCP })
 }
+
+// Looks reports whether what the client sends first can still have it refused.
+func (v *Verdict) Looks() bool { return !v.Rule.Direct() || v.looks }
 
 // Normal returns a name as rules have it: in lower case, without the dot at its end. Letters that are
 // not ASCII stay: for a server the Kelvin sign is no k.
@@ -226,12 +230,33 @@ func (d *decision) allowed() Verdict {
 	direct := slices.IndexFunc(v.rules, (*Rule).Direct)
 	if direct >= 0 {
 		v.Rule = v.rules[direct]
-		return v
+		v.looks = v.Rule.Form == All && d.set.denied.hasNames()
+		return d.lookDenied(v)
 	}
 	if d.ask.Seen == nil {
 		return v
 	}
 	return v.look(d.ask.Seen)
+}
+
+// lookDenied refuses what "*" allows if what the client has sent names a host that is denied, or can be read
+// in two ways.
+func (d *decision) lookDenied(v Verdict) Verdict {
+	seen := d.ask.Seen
+	if !v.looks || seen == nil {
+		return v
+	}
+	if seen.Fault != "" {
+		return v.fault(seen)
+	}
+	name, _, _ := strings.Cut(seen.Name, ":") // servers may ignore the port of a Host header
+	name = Normal(name)
+	den := d.set.denied.name(name, d.ask.Port)
+	if den == nil {
+		return v
+	}
+	v.Host = name
+	return v.deny(den)
 }
 
 // look decides by what the client has sent.

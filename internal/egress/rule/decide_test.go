@@ -38,6 +38,47 @@ const list = "packages.example, code.example:22, *.files.example, !secret.files.
 	"mirror.example:80, 10.1.2.0/24:5432, [2001:db8::1]:22, localhost:6379, 0.0.0.0/0:9, ech app.example, db.example:5432, " +
 	"!10.1.2.9:5432, ssh.example/tcp, *.deep.files.example:8443/tls, !*.files.example:8080"
 
+// TestDeniedBeside: what "*" allows is looked at if a name is denied, since an address may have several names.
+func TestDeniedBeside(t *testing.T) {
+	const names = "*, !evil.example, !*.evil.example:80"
+	tls := func(name string) *rule.Seen { return &rule.Seen{Kind: rule.TLS, Name: name} }
+	http := func(name string) *rule.Seen { return &rule.Seen{Kind: rule.HTTP, Name: name} }
+	for _, c := range []struct {
+		rules string
+		port  uint16
+		seen  *rule.Seen
+		looks bool
+		want  string // why it is refused; "" if it is allowed
+	}{
+		{"*", 443, tls("evil.example"), false, ""},
+		{"*, !203.0.113.9", 443, tls("evil.example"), false, ""},
+		{names, 443, nil, true, ""},
+		{names, 443, tls("a.example"), true, ""},
+		{names, 443, tls("other.example"), true, ""},
+		{names, 443, tls(""), true, ""},
+		{names, 443, &rule.Seen{Kind: rule.TCP}, true, ""},
+		{names, 443, tls("evil.example"), true, "denied"},
+		{names, 443, tls("EVIL.example."), true, "denied"},
+		{names, 443, tls("a.evil.example"), true, ""},
+		{names, 443, &rule.Seen{Kind: rule.TLS, Fault: "two names"}, true, "not-tls"},
+		{names + ", *:80", 80, http("a.evil.example"), true, "denied"},
+		{names + ", *:80", 80, http("Evil.example.:8080"), true, "denied"},
+		{names + ", *:80", 80, http("a.example:8080"), true, ""},
+		{names + ", *:80", 80, &rule.Seen{Kind: rule.HTTP, Fault: "two hosts"}, true, "http"},
+	} {
+		a := rule.Ask{Names: []string{"a.example"}, Addr: netip.MustParseAddr("203.0.113.1"), Port: c.port}
+		s := set(t, c.rules)
+		v := s.Decide(a)
+		if !v.Allowed() || v.Looks() != c.looks {
+			t.Errorf("%s: before anything is read: %+v", c.rules, v)
+		}
+		a.Seen = c.seen
+		if v := s.Decide(a); string(v.Reason) != c.want {
+			t.Errorf("%s: %+v: %s, want %q", c.rules, c.seen, v.Reason, c.want)
+		}
+	}
+}
+
 // TestDecide: each kind of question, and which reason it is refused for.
 func TestDecide(t *testing.T) {
 	s := set(t, list)

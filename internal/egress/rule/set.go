@@ -152,6 +152,9 @@ func (x *index) name(name string, port uint16) *Rule {
 	return nil
 }
 
+// hasNames reports whether there are rules for names.
+func (x *index) hasNames() bool { return len(x.exact)+len(x.below) > 0 }
+
 // addr returns the rule for an address and a port, or nil.
 func (x *index) addr(a netip.Addr, port uint16) *Rule {
 	r := x.local.at(port)
@@ -292,11 +295,11 @@ func (x *index) touches(d *Rule, inside map[string]*ports) bool {
 	case Below:
 		return x.governing(d) != nil || inside[d.Name].at(d.Port) != nil
 	case All:
-		return len(x.exact)+len(x.below) > 0 || x.all.first != nil
+		return x.hasNames() || x.all.first != nil
 	case Local:
 		return x.local.at(d.Port) != nil || len(x.nets) > 0
 	}
-	named := len(x.exact)+len(x.below) > 0 || x.all.first != nil // their addresses aren't known
+	named := x.hasNames() || x.all.first != nil // their addresses aren't known
 	return named || x.overlaps(d)
 }
 
