@@ -115,6 +115,8 @@ var ways = []way{
 		script: "ZSBX --bind-tcp 8080 -- env RESET=1 " + senderScript + " & " + readerScript + "; wait", needs: "/usr/bin/python3"},
 	{name: "an open port, zsbx is killed", hosts: "a.example", want: "^[0-9]+ reset$", needs: "/usr/bin/python3",
 		script: "ZSBX --bind-tcp 8080 -- " + senderScript + " & KILL=$! " + readerScript + "; wait"},
+	{name: "many connections to an open port", hosts: "a.example", want: "16 connections from outside .*^16 of 40$", needs: "/usr/bin/python3",
+		script: "ulimit -n 256; ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + holderScript + "' & /usr/bin/python3 -c '" + crowdScript + "'; wait"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
 		script: "ulimit -n 1024; ZSBX -- /usr/bin/python3 -c '" + askersScript + "' & p=$!; sleep 2; [ $(ls /proc/$p/fd | wc -l) -lt 400 ] && echo few; wait"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
@@ -209,6 +211,33 @@ try:
 		time.sleep(0.01)
 except ConnectionResetError: end = "reset"
 print(n, end)'`
+
+// holderScript is a server that keeps its connections.
+const holderScript = `
+import socket
+l = socket.create_server(("", 8080))
+l.settimeout(30)
+all = []
+try:
+	while len(all) < 40:
+		all.append(l.accept()[0])
+		all[-1].sendall(b"x")
+		l.settimeout(3)
+except TimeoutError: pass`
+
+// crowdScript connects to it from outside, and counts the connections that are served.
+const crowdScript = `
+import socket, time
+def connect():
+	for _ in range(200):
+		try: return socket.create_connection(("127.0.0.1", 8080), 10)
+		except ConnectionRefusedError: time.sleep(0.05)
+all = [connect() for _ in range(40)]
+n = 0
+for s in all:
+	try: n += len(s.recv(1))
+	except ConnectionResetError: pass
+print(n, "of 40")`
 
 const askersScript = `
 import socket, time

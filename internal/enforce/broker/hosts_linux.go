@@ -54,7 +54,9 @@ type door struct {
 	closed bool
 	fault  sync.Once // tellNoNetwork
 
-	passing atomic.Int32 // connections of servers of the session that have not sent all to others yet
+	admitted atomic.Int32 // connections from outside: see hasPlace
+	crowded  sync.Once    // that there is no place is told
+	passing  atomic.Int32 // connections of servers of the session that have not sent all to others yet
 }
 
 // listener is one of the relay's.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -57,8 +58,14 @@ func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
 		if err != nil {
 			return
 		}
+		if !b.hasPlace() {
+			hasten(outer)
+			outer.Close()
+			continue
+		}
 		inner, err := b.reachOwn(at)
 		if err != nil {
+			b.door.admitted.Add(-1)
 			outer.Close()
 		}
 		if err == unix.ECONNREFUSED {
@@ -68,6 +75,24 @@ func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
 			go b.door.both(outer, inner)
 		}
 	}
+}
+
+// hasPlace takes the place of a connection from outside, which both gives back. There are fewer than the relay
+// has: programs outside must not use up the descriptors of this process.
+func (b *Broker) hasPlace() bool {
+	d := &b.door
+	most := int32(max(d.net.Relay.Most/4, 1))
+	if d.admitted.Add(1) <= most {
+		return true
+	}
+	d.admitted.Add(-1)
+	if b.Warn != nil {
+		d.crowded.Do(func() {
+			const text = "%d connections from outside to the command's servers are open: more are reset"
+			b.Warn(fmt.Sprintf(text, most))
+		})
+	}
+	return false
 }
 
 // unpublish closes a port.
@@ -127,6 +152,7 @@ func (d *door) both(outer, inner net.Conn) {
 	<-done
 	outer.Close()
 	inner.Close()
+	d.admitted.Add(-1)
 }
 
 // hasten makes closing a connection reset it.
