@@ -202,6 +202,7 @@ func TestJudge(t *testing.T) {
 		{"Go's poller", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", status: exited(2)}, noRuntime},
 		{"Go's poller, later", result{err: "fatal error: runtime: netpollinit failed\n\ngoroutine 1:\n", ran: true, status: exited(2)}, traceback},
 		{"SIGQUIT at first", result{err: "SIGQUIT: quit\n\ngoroutine 0:\n", status: exited(2), signal: true}, noRuntime},
+		{"SIGQUIT after a warning", result{err: "zsbx: warning: no\nSIGQUIT: quit\n\ngoroutine 0:\n", status: exited(2), signal: true}, noRuntime},
 		{"SIGQUIT later", result{err: "SIGQUIT: quit\n\ngoroutine 0:\n", ran: true, status: exited(2), signal: true}, traceback},
 	} {
 		if got, why := judge(test.r); got != test.want {

@@ -99,7 +99,7 @@ func (r *result) withoutRuntime() bool {
 	if r.ran || r.status.ExitStatus() != 2 {
 		return false
 	}
-	return strings.Contains(r.err, "fatal error: ") || r.signal && strings.HasPrefix(r.err, "SIGQUIT: quit\n")
+	return strings.Contains(r.err, "fatal error: ") || r.signal && strings.Contains(r.err, "SIGQUIT: quit\n")
 }
 
 // gapsIn returns the gaps that zsbx named.
