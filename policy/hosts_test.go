@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 const hostsTOML = `[net]
@@ -203,24 +205,22 @@ func TestManyHosts(t *testing.T) {
 		}
 		return b.String() + "]"
 	}
-	best := func(text string) time.Duration {
-		least := time.Hour
-		for range 3 {
-			start := time.Now()
-			p := mustTOML(t, text)
-			if ok, _ := p.OnlyTightens(p); !ok {
-				t.Fatal("a policy is wider than itself")
-			}
-			p.Hash()
-			Merge(p, p)
-			least = min(least, time.Since(start))
+	took := func(text string) time.Duration {
+		start := time.Now()
+		p := mustTOML(t, text)
+		if ok, _ := p.OnlyTightens(p); !ok {
+			t.Fatal("a policy is wider than itself")
 		}
-		return least
+		p.Hash()
+		Merge(p, p)
+		return time.Since(start)
 	}
-	few := best(list(MaxRules / 10))
-	all := best(list(MaxRules))
-	t.Logf("%v for %d, %v for %d", few, MaxRules/10, all, MaxRules)
-	if all > 40*few {
+	few, all := time.Hour, time.Hour
+	if !testkit.Within(20*time.Second, func() bool { // a busy machine may be slow at one of them
+		few = min(few, took(list(MaxRules/10)))
+		all = min(all, took(list(MaxRules)))
+		return all <= 40*few
+	}) {
 		t.Errorf("%v for %d, but %v for %d", few, MaxRules/10, all, MaxRules)
 	}
 }
