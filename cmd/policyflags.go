@@ -71,6 +71,7 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 		"make the directories of --rw and --rw-noexec that do not exist")
 	o.turn("private-home", "fs.home", "private",
 		"give the command a temporary home directory that is empty except for what is allowed of the real one")
+	o.turn("try", "fs.writes", "try", "write files into a layer, which is real only when you apply it")
 	o.turn("private-pids", "process.pids", "private", "let the command see only the processes of its session")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")

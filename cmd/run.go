@@ -162,7 +162,7 @@ func (o *runFlags) check(a *app, argv []string) error {
 	}
 	o.excludes("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
 		"net", "no-net", "connect-tcp", "bind-tcp", "allow-host", "allow-private-host", "deny-host", "hosts-log",
-		"unix", "sign", "env", "clean-env", "private-home", "private-pids", "no-baseline", "strict")
+		"unix", "sign", "env", "clean-env", "private-home", "private-pids", "try", "no-baseline", "strict")
 	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
@@ -171,7 +171,7 @@ func (o *runFlags) check(a *app, argv []string) error {
 // limiting are flags that few other programs have.
 var limiting = []string{
 	"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--allow-host",
-	"--allow-private-host", "--deny-host", "--private-home", "--private-pids",
+	"--allow-private-host", "--deny-host", "--private-home", "--private-pids", "--try",
 }
 
 // warnOfLate warns about flags of zsbx that come after the command, and so go to the

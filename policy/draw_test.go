@@ -124,6 +124,9 @@ func DrawPolicy(t *rapid.T, deep bool) *Policy {
 			*to = Named{Value: rapid.SampledFrom([]string{wordPrivate, wordShared}).Draw(t, "private value"), Origin: drawOrigin(t)}
 		}
 	}
+	if rapid.Bool().Draw(t, "writes") {
+		p.FS.Writes = Named{Value: rapid.SampledFrom([]string{wordTry, wordDirect}).Draw(t, "writes value"), Origin: drawOrigin(t)}
+	}
 	for _, l := range []*Limit{&p.Limits.Memory, &p.Limits.Pids, &p.Limits.CPU} {
 		if rapid.Bool().Draw(t, "limit") {
 			*l = Limit{rapid.Int64Range(0, 1<<20).Draw(t, "limit value"), Origin{Source: "--limit"}}

@@ -51,6 +51,6 @@ connect_tcp = [443, 70000]
 `))
 	fmt.Println(err)
 	// Output:
-	// policy.toml:3:1: unknown key "read" in [fs]: the keys are ro, rox, rw, rw_noexec, deny, home, system
+	// policy.toml:3:1: unknown key "read" in [fs]: the keys are ro, rox, rw, rw_noexec, deny, home, writes, system
 	// policy.toml:5:21: port 70000 is not between 1 and 65535
 }

@@ -102,6 +102,11 @@ func unshares(after Named, before string, _ *weaker) bool {
 	return before == wordPrivate && after.Value == wordShared
 }
 
+// undoesTry reports whether what would be written into a layer is written at once.
+func undoesTry(after Named, before string, _ *weaker) bool {
+	return before == wordTry && after.Value == wordDirect
+}
+
 // looser reports whether an environment mode lets more through. Mode "vars" does if base
 // names variables that control a loader, which scrubbed mode would hold back.
 func looser(after Named, before string, base *weaker) bool {
@@ -122,6 +127,7 @@ var keys = [...]key{
 	{"fs.rw_noexec", pathList, fsRules, syntax.CheckPath, always, Read | Write},
 	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, syntax.CheckDenial, nil, 0},
 	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, syntax.CheckShared, unshares, 0},
+	{"fs.writes", scalar, func(p *Policy) any { return &p.FS.Writes }, syntax.CheckWrites, undoesTry, 0},
 	{"fs.system.executable", pathCategory, func(p *Policy) any { return &p.FS.System.Executable }, syntax.CheckPath,
 		always, Read | Exec},
 	{"fs.system.read_only", pathCategory, func(p *Policy) any { return &p.FS.System.ReadOnly }, syntax.CheckPath,

@@ -107,6 +107,10 @@ type FS struct {
 	// directories. Denials outrank every Rule.
 	Deny []Named
 
+	// Writes says where files are written: "direct", the default, or "try", into a layer over each
+	// writable directory. What is in the layers becomes real when the user applies it.
+	Writes Named
+
 	Cache  []CacheEntry // presets only
 	System System
 }
@@ -139,6 +143,12 @@ type System struct {
 const (
 	wordPrivate = "private"
 	wordShared  = "shared"
+)
+
+// The values of FS.Writes.
+const (
+	wordTry    = "try"
+	wordDirect = "direct"
 )
 
 // Private says what the command does not share with the user's other programs. By default

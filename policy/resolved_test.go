@@ -42,6 +42,7 @@ func TestResolvedRoundTrip(t *testing.T) {
 			all = append(all, "deny host "+host.Rule.String())
 		}
 		all = append(all, fmt.Sprint("nxdomain ", r.Net.Hosts.NXDomain))
+		all = append(all, "writes "+r.Writes.Value)
 		all = append(all, r.Env...)
 		all = append(all, fmt.Sprint(r.Limits.Timeout.Value))
 		slices.Sort(all)

@@ -37,6 +37,20 @@ func TestTightensTable(t *testing.T) {
 			t.Errorf("%s: %v, %v", toml, ok, wider)
 		}
 	}
+	try := mustTOML(t, "fs.writes = 'try'")
+	if ok, wider := try.OnlyTightens(base); !ok {
+		t.Errorf("a layer: %v", wider)
+	}
+	direct := mustTOML(t, "fs.writes = 'direct'")
+	if ok, wider := direct.OnlyTightens(base); !ok {
+		t.Errorf("no layer, as before: %v", wider)
+	}
+	if ok, wider := direct.OnlyTightens(try); ok || wider[0].Key != "fs.writes" {
+		t.Errorf("no layer any more: %v", wider)
+	}
+	if ok, wider := mustTOML(t, "linux.fs.writes = 'direct'").OnlyTightens(try); ok {
+		t.Errorf("no layer any more on Linux: %v", wider)
+	}
 	if ok, wider := mustTOML(t, "fs.ro = ['/a',\n'/b']").OnlyTightens(nil); ok || len(wider) != 2 || wider[1].Origin.Line != 2 {
 		t.Errorf("%v, %v", ok, wider)
 	}

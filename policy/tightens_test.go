@@ -34,7 +34,7 @@ func TestTightens(t *testing.T) {
 					*c.Rules = []policy.Rule{}
 				}
 			}
-			p = &policy.Policy{FS: policy.FS{Deny: deny, System: system}, Limits: limits, Env: policy.Env{Mode: mode}, Net: policy.Net{Allow: net.Allow, Hosts: net.Hosts, DenyHosts: net.DenyHosts, DenyBy: net.DenyBy}, Guard: p.Guard, Audit: policy.Audit{Required: p.Audit.Required}}
+			p = &policy.Policy{FS: policy.FS{Deny: deny, System: system, Writes: p.FS.Writes}, Limits: limits, Env: policy.Env{Mode: mode}, Net: policy.Net{Allow: net.Allow, Hosts: net.Hosts, DenyHosts: net.DenyHosts, DenyBy: net.DenyBy}, Guard: p.Guard, Audit: policy.Audit{Required: p.Audit.Required}}
 		}
 		ok, wider := p.OnlyTightens(base)
 		if ok != (len(wider) == 0) {
@@ -76,6 +76,9 @@ func TestTightens(t *testing.T) {
 		}
 		if longer(after.Limits.Timeout.Value, before.Limits.Timeout.Value) || longer(after.Limits.MaxOutput.Value, before.Limits.MaxOutput.Value) {
 			t.Fatal("the limits are higher afterwards")
+		}
+		if before.Writes.Value == "try" && after.Writes.Value != "try" {
+			t.Fatal("what was written into a layer is written at once afterwards")
 		}
 		for _, n := range base.GuardOn(h.OS).Lists {
 			if !slices.Contains(policy.Merge(base, p).GuardOn(h.OS).Lists, n) {

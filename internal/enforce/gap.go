@@ -71,6 +71,7 @@ const (
 	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
 	GapTCPAutobind     = "tcp-autobind"     // listening on a port that the kernel chooses can't be refused
 	GapHosts           = "hosts"            // hosts can't be reached by name, so that none can be
+	GapTry             = "try"              // files are written at once, not into a layer
 	GapUnixSockets     = "unix-sockets"     // sockets of daemons outside can be connected to by path
 	GapAbstractSockets = "abstract-sockets" // sockets of daemons outside can be connected to by abstract name
 	GapSignals         = "signals"          // processes outside can be signalled
@@ -93,6 +94,6 @@ func GapNames() []string {
 	return []string{
 		GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapHosts, GapIPC, GapKernel, GapLimits,
 		GapMetadata, GapNetwork, GapOrphans, GapZsbxFiles, GapPids, GapPriorities, GapProtect, GapSignals,
-		GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets,
+		GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapTry, GapUnixSockets,
 	}
 }

@@ -66,6 +66,7 @@ func Policy(p *policy.Policy, h host.Host) (*Resolved, error) {
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
 	rs.r.Private = flat.Private
+	rs.r.Writes = flat.FS.Writes
 	rs.environment(&flat.Env, flat.Presets)
 	rs.r.env = flat.Env
 	rs.r.audit = flat.Audit

@@ -64,6 +64,7 @@ type Resolved struct {
 	Limits  policy.Limits
 	Guard   policy.Guard // as merged
 	Private policy.Private
+	Writes  policy.Named   // as FS.Writes
 	Presets []policy.Named // the presets in use, the detected ones included
 
 	// Warnings are about what was asked for and has no effect, or leads elsewhere. They have
@@ -178,6 +179,9 @@ func (h *Hosts) addTo(n *policy.Net) {
 	}
 }
 
+// Tries reports whether what the command writes goes to layers.
+func (r *Resolved) Tries() bool { return r.Writes.Value == "try" }
+
 // Host returns the machine for which it was resolved.
 func (r *Resolved) Host() *host.Host { return &r.host.Host }
 
@@ -188,6 +192,7 @@ func (r *Resolved) Host() *host.Host { return &r.host.Host }
 // preset's caches of data.
 func (r *Resolved) Policy() *policy.Policy {
 	p := &policy.Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
+	p.FS.Writes = r.Writes
 	p.FS.System = policy.System{Executable: []policy.Rule{}, ReadOnly: []policy.Rule{}, ReadWrite: []policy.Rule{}}
 	for i := range r.Paths {
 		if from := r.Paths[i].Rule.Origin; from.Source != sourceTemp {

@@ -62,6 +62,14 @@ func CheckShared(s string) error {
 	return nil
 }
 
+// CheckWrites returns what is wrong with fs.writes.
+func CheckWrites(s string) error {
+	if s != "try" && s != "direct" {
+		return fmt.Errorf("%q must be %q or %q", s, "try", "direct")
+	}
+	return nil
+}
+
 // CheckDenyBy returns what is wrong with net.deny.
 func CheckDenyBy(s string) error {
 	if s != "error" && s != "nxdomain" {
