@@ -133,7 +133,9 @@ var beforeProgram = []string{
 // names a file, unless the command writes nothing or may not write there anyway; and presets of the
 // commands that a shell was to run.
 func missingFlags(r *resolve.Resolved, argv []string) (flags []string) {
-	readOnly := func(p resolve.Path) bool { return p.Rule.Origin.Source == "default" && p.Path == r.Dir }
+	readOnly := func(p resolve.Path) bool {
+		return p.Rule.Origin.Source == "default" && p.Path == r.Dir && p.Access&policy.Write == 0
+	}
 	reads := slices.Contains(slices.Concat(answering, reading), path.Base(argv[0]))
 	if slices.ContainsFunc(r.Paths, readOnly) && !reads && unix.Access(r.Dir, unix.W_OK) == nil {
 		all := policy.Read | policy.Write | policy.Exec

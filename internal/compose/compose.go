@@ -156,13 +156,16 @@ func (c *Composed) files(h *host.Host, s *Sources) ([]*policy.Policy, error) {
 }
 
 // defaults are the rules that depend on what was asked for: without any file rule
-// the working directory can be read and executed.
+// the working directory can be read and executed, and be written if that goes to a layer.
 func (s *Sources) defaults() *policy.Policy {
 	p := &policy.Policy{}
 	if s.Asked == nil || len(s.Asked.FS.Rules) == 0 {
-		p.FS.Rules = append(p.FS.Rules, policy.Rule{
-			Path: ".", Access: policy.Read | policy.Exec, Origin: policy.Origin{Source: "default"},
-		})
+		access := policy.Read | policy.Exec
+		if s.Asked != nil && s.Asked.FS.Writes.Value == "try" {
+			access |= policy.Write
+		}
+		here := policy.Rule{Path: ".", Access: access, Origin: policy.Origin{Source: "default"}}
+		p.FS.Rules = append(p.FS.Rules, here)
 	}
 	for _, dir := range []string{"/tmp", "/var/tmp", s.UserTemp} { // on macOS most programs use only the last
 		if s.SharedTmp && dir != "" {

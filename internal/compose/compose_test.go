@@ -41,6 +41,35 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// TestDefault: without a rule for files the working directory can be read and executed, and written
+// if the flags ask for a layer. What a policy file asks for opens nothing.
+func TestDefault(t *testing.T) {
+	h := newHost(t)
+	read := policy.Read | policy.Exec
+	try := policy.FS{Writes: policy.Named{Value: "try"}}
+	other := try
+	other.Rules = []policy.Rule{{Path: "main.go", Access: policy.Read}}
+	write(t, filepath.Join(h.Home, ".config/zsbx/policy.toml"), "[fs]\nwrites = \"try\"\n")
+	for _, tt := range []struct {
+		asked policy.FS
+		want  policy.Access // 0 for no default
+	}{{policy.FS{}, read}, {try, read | policy.Write}, {other, 0}} {
+		c, err := compose.Compose(h, &compose.Sources{Asked: &policy.Policy{FS: tt.asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got policy.Access
+		for _, r := range c.Policy.FS.Rules {
+			if r.Path == "." && r.Origin.Source == "default" {
+				got |= r.Access
+			}
+		}
+		if got != tt.want || c.Policy.FS.Writes.Value != "try" {
+			t.Errorf("%+v: %s, and writes go to %+v", tt.asked, got, c.Policy.FS.Writes)
+		}
+	}
+}
+
 // TestNoHome: without a home directory there is no policy of the user, and none is looked for in
 // the working directory, where anybody may have put it. The control: with XDG_CONFIG_HOME it
 // counts.

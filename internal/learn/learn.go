@@ -345,13 +345,13 @@ func (h Hint) And(o Hint) Hint {
 }
 
 // Typed returns the flags to add to a run that had those of r. The first flag for a file
-// ends the default, that the working directory can be read and executed.
+// ends the default, that the working directory can be used.
 func (h Hint) Typed(r *resolve.Resolved) string {
-	first := slices.ContainsFunc(r.Paths, func(p resolve.Path) bool { return p.Rule.Origin.Source == "default" })
-	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || strings.Trim(h.Policy.FS.Rules[0].Path, "./") == "" {
+	at := slices.IndexFunc(r.Paths, func(p resolve.Path) bool { return p.Rule.Origin.Source == "default" })
+	if at < 0 || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || strings.Trim(h.Policy.FS.Rules[0].Path, "./") == "" {
 		return h.Flags
 	}
-	return "--rox . " + h.Flags
+	return "--" + r.Paths[at].Rule.Access.String() + " . " + h.Flags
 }
 
 // TOML returns the policy on one line, with each table's name before its keys.
