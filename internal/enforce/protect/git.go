@@ -231,22 +231,34 @@ func (c *protector) gitDir(dir string) {
 	c.gitFiles(dir, top, &left)
 }
 
+// gitNames are names in a git directory, beside config, with which programs can be made to run others.
+// A file commondir would make git read another directory's configuration. lazygit.yml, glab-cli and sl
+// (Sapling's) have other programs' settings.
+var gitNames = []string{
+	"hooks", "commondir", "lazygit.yml", "glab-cli", "sl/config", "sl/requires", "sl/sharedpath",
+}
+
+// gitWrites are those that git, or Sapling, writes itself. git push looks in the first two for
+// remotes that the configuration lacks.
+var gitWrites = []string{"remotes", "branches", "sl/config-git-user", "sl/config-git-repo"}
+
+// worktreeWrites are those that git writes for each working tree. git rebase --continue executes
+// commands from there. git cherry-pick --continue can, too, since a merge strategy is a program. git
+// am --continue writes a file named there.
+var worktreeWrites = []string{"rebase-merge", "rebase-apply", "sequencer/opts"}
+
 // gitFiles protects files with which git can be made to run programs, in one git directory and
-// in those below it. A file commondir would make git read another directory's configuration.
-// lazygit.yml, glab-cli and sl (Sapling's) have other programs' settings.
+// in those below it.
 func (c *protector) gitFiles(dir, top string, left *int) {
 	config := path.Join(dir, "config")
 	if c.add(config, top) {
 		c.out.Repos = append(c.out.Repos, dir)
 	}
-	for _, name := range []string{
-		"hooks", "commondir", "lazygit.yml", "glab-cli", "sl/config", "sl/requires", "sl/sharedpath",
-	} {
+	for _, name := range gitNames {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(config)
-	c.byGit(dir, "remotes", "branches") // git push looks there for remotes that the configuration lacks
-	c.byGit(dir, "sl/config-git-user", "sl/config-git-repo")
+	c.byGit(dir, gitWrites...)
 	c.worktreeFiles(dir, top)
 	objects := path.Join(dir, "objects")
 	if strings.Contains(dir, "/.repo/projects/") && c.host.Look(objects).IsLink() {
@@ -271,13 +283,12 @@ func (c *protector) worktree(dir, top string) {
 }
 
 // worktreeFiles protects the files that each working tree has for itself, and compares those that
-// git itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
-// can, too, since a merge strategy is a program. git am --continue writes a file named there.
+// git itself writes.
 func (c *protector) worktreeFiles(dir, top string) {
 	if config := path.Join(dir, "config.worktree"); c.add(config, top) {
 		c.includes(config)
 	}
-	c.byGit(dir, "rebase-merge", "rebase-apply", "sequencer/opts")
+	c.byGit(dir, worktreeWrites...)
 }
 
 // byGit compares files that git itself may write in a git directory. They are not mounted, and so

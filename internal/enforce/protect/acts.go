@@ -1,0 +1,197 @@
+package protect
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/zsbx/zsbx/internal/object"
+)
+
+// This file judges paths that a command made, by their names alone and at any depth: a directory that
+// is new today is one where somebody works tomorrow.
+
+// Sentences of Acts for what is not in projectGroups.
+const (
+	reportedActs = "programs outside take settings or other programs from it"
+	hooksAct     = "git runs it"
+	gitActs      = "git takes programs or settings from it"
+	dotGitActs   = "git finds a repository through it"
+	headActs     = "git may take this directory for a repository"
+)
+
+// Acts reports whether a path below a tree is one that programs outside run or trust without being
+// asked to, and why, for people. It knows the names of projectGroups and reportedNames, with what is
+// below them, and what is protected in git directories. A directory counts as a git directory if it is
+// named .git or NAME.git; another one with a file HEAD may be a bare repository.
+//
+// The path has no leading slash. It may be any bytes. Upper and lower case are the same.
+func Acts(rel string) (why string, is bool) {
+	parts := foldedParts(rel)
+	for i := range parts {
+		if why := table().acts(parts[i:]); why != "" {
+			return why, true
+		}
+	}
+	why = gitAct(parts)
+	return why, why != ""
+}
+
+// Leads reports whether programs would come to such files through a path, if it is a symbolic link: it
+// has the name of a directory that holds some of them, or is in a git directory.
+func Leads(rel string) (why string, is bool) {
+	parts := foldedParts(rel)
+	for i := range parts {
+		if why := table().dirs[strings.Join(parts[i:], "/")]; why != "" {
+			return why, true
+		}
+	}
+	if slices.ContainsFunc(parts, isGitDir) {
+		return gitActs, true
+	}
+	return "", false
+}
+
+// foldedParts splits a path into its names, in lower case.
+func foldedParts(rel string) []string {
+	parts := strings.Split(rel, "/")
+	for i, part := range parts {
+		parts[i] = fold(part)
+	}
+	return parts
+}
+
+// fold writes a name as file systems compare it that ignore case: a letter beyond ASCII may stand for one
+// in it, and characters without width are left out (ext4's casefold).
+func fold(name string) string {
+	plain := true
+	for i := range len(name) {
+		plain = plain && name[i] <= unicode.MaxASCII
+	}
+	if !plain {
+		name = strings.Map(func(r rune) rune {
+			if object.Hidden(r) || r == '\uFE0E' || r == '\uFE0F' {
+				return -1
+			}
+			return unicode.ToUpper(r)
+		}, name)
+	}
+	return strings.ToLower(name)
+}
+
+// actsTable has the names of projectGroups and reportedNames, in lower case.
+type actsTable struct {
+	first map[string][]actsName // by the first name, for those in which it has no pattern
+	loose []actsName            // the others, which have only one name
+	dirs  map[string]string     // the directories above those of several names
+}
+
+type actsName struct {
+	parts []string
+	why   string
+}
+
+var table = sync.OnceValue(func() *actsTable {
+	t := &actsTable{first: make(map[string][]actsName), dirs: make(map[string]string)}
+	for _, g := range projectGroups {
+		t.add(g.names, g.acts)
+	}
+	t.add(reportedNames, reportedActs)
+	return t
+})
+
+func (t *actsTable) add(names []string, why string) {
+	for _, n := range names {
+		name := actsName{foldedParts(n), why}
+		first := name.parts[0]
+		if strings.Contains(first, "*") {
+			t.loose = append(t.loose, name)
+			continue
+		}
+		t.first[first] = append(t.first[first], name)
+		for i := 1; i < len(name.parts); i++ {
+			t.dirs[strings.Join(name.parts[:i], "/")] = why
+		}
+	}
+}
+
+// acts returns why the names of a path are or begin with one of the table's, or "".
+func (t *actsTable) acts(parts []string) string {
+	begins := func(n actsName) bool {
+		last := len(n.parts) - 1
+		if len(parts) <= last || !slices.Equal(parts[:last], n.parts[:last]) {
+			return false
+		}
+		before, after, pattern := strings.Cut(n.parts[last], "*")
+		if !pattern {
+			return parts[last] == before
+		}
+		return matches(parts[last], before, after)
+	}
+	for _, all := range [][]actsName{t.first[parts[0]], t.loose} {
+		if i := slices.IndexFunc(all, begins); i >= 0 {
+			return all[i].why
+		}
+	}
+	return ""
+}
+
+// isGitDir reports whether a directory of this name is taken for a git directory.
+func isGitDir(name string) bool { return strings.HasSuffix(name, ".git") }
+
+// gitAct returns why git runs or trusts a path, or "".
+func gitAct(parts []string) string {
+	last := len(parts) - 1
+	inGit := false
+	for i, name := range parts {
+		if !isGitDir(name) {
+			continue
+		}
+		if i == last && name == ".git" {
+			return dotGitActs
+		}
+		inGit = true
+		if why := gitDirAct(parts[i+1:]); why != "" {
+			return why
+		}
+	}
+	if parts[last] == "head" && !inGit {
+		return headActs
+	}
+	return ""
+}
+
+// gitDirAct is gitAct for what is in a git directory. The name of a submodule may have slashes, so
+// any directory below modules may be one.
+func gitDirAct(parts []string) string {
+	for _, name := range gitActing {
+		if begins(parts, name) {
+			if name == "hooks" {
+				return hooksAct
+			}
+			return gitActs
+		}
+	}
+	if len(parts) > 2 && parts[0] == "worktrees" {
+		return gitDirAct(parts[2:])
+	}
+	for i := 2; i < len(parts) && parts[0] == "modules"; i++ {
+		if why := gitDirAct(parts[i:]); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// gitActing are all names in a git directory that count. A filter of the user's own settings runs for
+// the files that info/attributes names.
+var gitActing = slices.Concat(
+	[]string{"config", "config.worktree", "gitdir", "info/attributes"}, gitNames, gitWrites, worktreeWrites,
+)
+
+// begins reports whether a path is one below a git directory, or below that.
+func begins(parts []string, name string) bool {
+	names := strings.Split(name, "/")
+	return len(parts) >= len(names) && slices.Equal(parts[:len(names)], names)
+}
