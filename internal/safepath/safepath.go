@@ -45,7 +45,7 @@ func makeDir(dir string, mode uint32, own bool) (int, error) {
 	if err != nil && err != unix.EEXIST {
 		return -1, err
 	}
-	return unix.Openat(above, filepath.Base(dir), searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return unix.Openat(above, filepath.Base(dir), SearchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
 // MayMakeDir reports whether MakeDir would make a missing directory.
@@ -107,4 +107,18 @@ func OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 		}
 	}
 	return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+}
+
+// OpenBelow opens what exists below a directory that is held open, whoever named it: a link in the path
+// is an error, and so is a path that leads out. A directory that is nil has nothing.
+func OpenBelow(dir *os.File, rel string, flags int) (*os.File, error) {
+	err := error(fs.ErrNotExist)
+	if dir != nil && filepath.IsLocal(rel) {
+		var fd int
+		fd, err = openBelow(int(dir.Fd()), rel, flags)
+		if err == nil {
+			return os.NewFile(uintptr(fd), rel), nil
+		}
+	}
+	return nil, &fs.PathError{Op: "open", Path: rel, Err: err}
 }

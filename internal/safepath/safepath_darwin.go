@@ -8,13 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// searchOnly opens a directory that need not be readable: O_SEARCH of open(2),
+// SearchOnly opens a directory that need not be readable: O_SEARCH of open(2),
 // which is O_EXEC for directories.
-const searchOnly = 0x40000000
+const SearchOnly = 0x40000000
 
 // openDir opens a directory by a path without any symbolic link in it.
 func openDir(path string) (int, error) {
-	return unix.Open(path, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
+	return unix.Open(path, SearchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
+}
+
+// openBelow opens a path below a directory. Links in it are errors.
+func openBelow(dir int, rel string, flags int) (int, error) {
+	return unix.Openat(dir, rel, flags|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
 }
 
 // ChangeTime returns a file's status change time (inode(7)), which cannot be set.

@@ -8,13 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// searchOnly opens a directory that need not be readable (open(2)).
-const searchOnly = unix.O_PATH
+// SearchOnly opens a directory that need not be readable (open(2)).
+const SearchOnly = unix.O_PATH
 
 // openDir opens a directory by a path without any symbolic link in it.
 func openDir(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
+// openBelow opens a path below a directory. Links in it and other mounts are errors.
+func openBelow(dir int, rel string, flags int) (int, error) {
+	return unix.Openat2(dir, rel, &unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 	})
 }
 

@@ -38,3 +38,43 @@ func TestMakeOwnDir(t *testing.T) {
 		t.Error("x was made all the same")
 	}
 }
+
+// TestOpenBelow: a file below a directory is opened, but not through a link, and nothing outside.
+func TestOpenBelow(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "dir")
+	for _, name := range []string{"secret", "dir/sub/file"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"in": "sub", "file": "sub/file", "out": "..", "abs": top} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for rel, want := range map[string]bool{
+		".": true, "sub": true, "sub/file": true,
+		"in/file": false, "file": false, "out/secret": false, "abs/secret": false, "../secret": false,
+		"sub/../../secret": false, "none": false, "": false, filepath.Join(top, "secret"): false,
+	} {
+		f, err := OpenBelow(held, rel, os.O_RDONLY)
+		if (err == nil) != want {
+			t.Errorf("%q: %v", rel, err)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+	if _, err := OpenBelow(nil, "sub", os.O_RDONLY); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in no directory: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/internal/object"
@@ -11,6 +12,9 @@ import (
 // Printable escapes what could control a terminal: names come from files and
 // directories that somebody else made.
 func Printable(s string) string {
+	if plain(s) {
+		return s
+	}
 	var b strings.Builder
 	for i, r := range s {
 		switch {
@@ -23,4 +27,14 @@ func Printable(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// plain reports whether a text has only characters of ASCII that are shown as they are.
+func plain(s string) bool {
+	for i := range len(s) {
+		if (s[i] < ' ' || s[i] >= unicode.MaxASCII) && s[i] != '\t' {
+			return false
+		}
+	}
+	return true
 }

@@ -54,6 +54,36 @@ func FormatSize(n int64) string {
 	return fmt.Sprintf("%d %s", n, units[i])
 }
 
+// Short writes a number of bytes with at most three digits, and one of them after the point.
+func Short(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	size := float64(n)
+	unit := ""
+	for _, unit = range []string{"KiB", "MiB", "GiB", "TiB"} {
+		size /= 1024
+		if size < 1000 {
+			break
+		}
+	}
+	if size < 10 {
+		return fmt.Sprintf("%.1f %s", size, unit)
+	}
+	return fmt.Sprintf("%.0f %s", size, unit)
+}
+
+// Thousands writes a number with commas between its thousands.
+func Thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
+}
+
 // Processor is the time of one processor, in the unit of ParseCPU.
 const Processor = 1000
 

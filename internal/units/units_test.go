@@ -56,3 +56,19 @@ func TestParseCPU(t *testing.T) {
 		}
 	}
 }
+
+func TestShort(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1.0 KiB", 1500: "1.5 KiB", 20000: "20 KiB", 999 << 10: "999 KiB",
+		1000 << 10: "1.0 MiB", 5 << 30: "5.0 GiB", 1<<63 - 1: "8388608 TiB",
+	} {
+		if got := Short(n); got != want {
+			t.Errorf("Short(%d) = %s, not %s", n, got, want)
+		}
+	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1204: "1,204", 1002003: "1,002,003"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("Thousands(%d) = %s, not %s", n, got, want)
+		}
+	}
+}

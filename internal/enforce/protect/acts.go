@@ -53,6 +53,21 @@ func Leads(rel string) (why string, is bool) {
 	return "", false
 }
 
+// InBare is Acts for a path in a bare repository of any name. has reports whether a directory has a file
+// HEAD.
+func InBare(rel string, has func(dir string) bool) (why string, is bool) {
+	parts := foldedParts(rel)
+	at := 0 // where the directory's path ends
+	for i := range parts {
+		why := gitDirAct(parts[i:])
+		if why != "" && has(strings.TrimSuffix(rel[:at], "/")) {
+			return why, true
+		}
+		at += strings.IndexByte(rel[at:]+"/", '/') + 1
+	}
+	return "", false
+}
+
 // foldedParts splits a path into its names, in lower case.
 func foldedParts(rel string) []string {
 	parts := strings.Split(rel, "/")
@@ -165,6 +180,9 @@ func gitAct(parts []string) string {
 // gitDirAct is gitAct for what is in a git directory. The name of a submodule may have slashes, so
 // any directory below modules may be one.
 func gitDirAct(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
 	for _, name := range gitActing {
 		if begins(parts, name) {
 			if name == "hooks" {
@@ -190,8 +208,11 @@ var gitActing = slices.Concat(
 	[]string{"config", "config.worktree", "gitdir", "info/attributes"}, gitNames, gitWrites, worktreeWrites,
 )
 
-// begins reports whether a path is one below a git directory, or below that.
+// begins reports whether a path is one of gitActing, or below one.
 func begins(parts []string, name string) bool {
-	names := strings.Split(name, "/")
-	return len(parts) >= len(names) && slices.Equal(parts[:len(names)], names)
+	first, second, two := strings.Cut(name, "/")
+	if parts[0] != first {
+		return false
+	}
+	return !two || len(parts) > 1 && parts[1] == second
 }

@@ -118,3 +118,16 @@ func BenchmarkActs(b *testing.B) {
 		Acts("node_modules/@babel/helper-module-transforms/lib/rewrite-live-references.js.map")
 	}
 }
+
+// TestInBare: git's files count in a directory with a HEAD, whatever its name is.
+func TestInBare(t *testing.T) {
+	has := func(dir string) bool { return dir == "" || dir == "srv/Repo" }
+	for rel, want := range map[string]bool{
+		"config": true, "hooks/update": true, "srv/Repo/config": true, "srv/Repo/modules/a/b/config": true,
+		"srv/config": false, "src/hooks/update": false, "srv/Repo/description": false, "readme": false,
+	} {
+		if why, is := InBare(rel, has); is != want || is != (why != "") {
+			t.Errorf("%s: %q, %v", rel, why, is)
+		}
+	}
+}
