@@ -1,0 +1,42 @@
+package layer
+
+import "io/fs"
+
+// Op is what a change does. Its texts are those of --json.
+type Op string
+
+const (
+	Add    Op = "add"
+	Modify Op = "change"
+	Remove Op = "remove"
+)
+
+// Change is one difference between a tree and what the command saw of it. A directory that is added or
+// removed is a change, and so is each entry in it.
+type Change struct {
+	Tree int         // its index in Record.Trees
+	Path string      // relative to the tree, which is "." itself; any bytes
+	Op   Op          //
+	Type fs.FileMode // with the permissions; of a removed entry those that it had
+	Size int64       // of a removed entry the one that it had
+
+	Inode uint64 // in the layer: names of one file have the same; 0 if removed
+	Links uint64 // how many names the file has in the layer
+
+	Was      *State // what the tree had when the layer was frozen, nil if nothing
+	Conflict string // how the tree has changed meanwhile, or "": then the change would overwrite that
+	Refused  string // why the change is never made real, or ""
+}
+
+// State is what a tree had in one place.
+type State struct {
+	Mode     fs.FileMode
+	Size     int64
+	UID, GID uint32
+	Inode    uint64
+	Links    uint64
+	Modified int64  // nanoseconds since 1970
+	Changed  int64  // the status change time (inode(7)), which nobody can set
+	Sum      string // SHA-256 of the content or of where a link leads, in hexadecimal; "" if it was not read
+	Late     bool   // it had changed, or something above it, after the command began
+}
