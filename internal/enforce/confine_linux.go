@@ -62,7 +62,11 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		// mounts.
 		c.Dir = dir
 		c.Namespaces |= p.Mounts.Clone()
-		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), ruleset, terminal)
+		o := mounts.StepOptions{UID: os.Geteuid(), GID: os.Getegid(), Ruleset: ruleset, Terminal: terminal}
+		if p.Landlock != nil {
+			o.Rules = p.Landlock.Paths
+		}
+		c.Before = p.Mounts.Steps(c.Before, c.Memory(), o)
 		c.Steps = append(c.Steps, nullSteps(c)...)
 	}
 	c.Steps = append(c.Steps, steps...)

@@ -49,6 +49,7 @@ type Caps struct {
 	PidsReason  string // why there can be no PID namespace; "" until the kernel refused one
 	NetReason   string // why there can be no network namespace; "" until the kernel refused one
 	HomeReason  string // why there can be no private home
+	TryReason   string // why there can be no layers; "" until the kernel refused an overlay
 	Privileged  bool   // this process has CAP_SYS_ADMIN
 
 	// Orphans says that nobody ends what the command leaves running, although it should be
@@ -230,6 +231,9 @@ type Options struct {
 	// the records of other sessions. A mount namespace covers them, unless the policy names one
 	// of them or something in it. Without one the policy decides whether they can be read.
 	Hide []string
+
+	// Try says how layers are made, if the policy asks for them. State must be set then.
+	Try mounts.Try
 
 	// Explain records what the command is refused: see Plan.Refusals. The command needs a
 	// keeper, and the caller must serve the Broker.

@@ -42,7 +42,7 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 			p.Landlock.Ports = portRules(p.Policy.Net, p.Landlock.HandledNet)
 		}
 	} else {
-		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
+		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock, Try: noLandlock}
 	}
 	p.planAudit(rep)
 	peers := p.planFilter(h, opts)
@@ -165,6 +165,11 @@ func treesOf(r *resolve.Resolved) []deny.Tree {
 // mountRequest returns the request for a mount namespace, from the results of earlier steps.
 func (p *Plan) mountRequest(h *host.Host, none string, table func() mounts.Table, rep *report) mounts.Request {
 	opts := &rep.opts
+	for i := range rep.set.Mounts {
+		rep.set.Mounts[i].Users = true
+	}
+	try := opts.Try
+	try.None = cmp.Or(try.None, p.Caps.TryReason)
 	q := mounts.Request{
 		Policy:  p.Policy,
 		Host:    h,
@@ -173,6 +178,7 @@ func (p *Plan) mountRequest(h *host.Host, none string, table func() mounts.Table
 		Trees:   rep.cut.Trees,
 		Mounts:  slices.Concat(rep.set.ZsbxMounts, rep.set.Mounts),
 		Table:   table,
+		Try:     try,
 
 		None:   none,
 		NoIPC:  p.Caps.IPCReason,
@@ -227,13 +233,24 @@ func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []resolve.Path, handl
 			rights &^= landlock.FSMakeSym
 		}
 		out = append(out, landlock.PathRule{
-			Path: t.Path, Rights: rights, ID: t.ID, Dir: t.Mode.IsDir(), Part: t.Part, Origin: t.Origin,
+			Path:    t.Path,
+			Rights:  rights,
+			ID:      t.ID,
+			Dir:     t.Mode.IsDir(),
+			Part:    t.Part,
+			Origin:  t.Origin,
+			Overlay: mp.Layered(t.Path),
 		})
 	}
 	if handled&landlock.FSResolveUnix != 0 {
 		for _, s := range sockets {
 			out = append(out, landlock.PathRule{
-				Path: s.Path, Rights: landlock.FSResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin,
+				Path:    s.Path,
+				Rights:  landlock.FSResolveUnix,
+				ID:      s.ID,
+				Dir:     s.Mode.IsDir(),
+				Origin:  s.Rule.Origin,
+				Overlay: mp.Layered(s.Path),
 			})
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // planMacOS fills in the plan for macOS. Seatbelt keeps all promises or none.
 func (p *Plan) planMacOS(h *host.Host, opts Options) {
 	const none = "it needs a namespace, which only Linux has"
-	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
+	const noTry = "it needs an overlay, which only Linux has"
+	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none, Try: noTry}}
 	rep.everywhere()
 	p.planProxy(h, opts)
 	if p.hosts == nil {

@@ -298,7 +298,7 @@ func ProbeNamespaces(caps *Caps) {
 	namespace := &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}
 	p := &Plan{Caps: *caps, Mounts: namespace}
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
-	c.Steps = p.Mounts.Steps(nil, c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
+	c.Steps = p.Mounts.Steps(nil, c.Memory(), mounts.StepOptions{UID: os.Geteuid(), GID: os.Getegid(), Ruleset: -1})
 	if caps.NoOwnNet() == "" {
 		c.Steps = append(c.Steps, netSteps(c.Memory())...)
 	}

@@ -24,8 +24,12 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		return caps, false
 	}
 	why := noNamespace(se)
-	if se.Tag == tagNet {
+	switch se.Tag {
+	case tagNet:
 		caps.NetReason = why
+		return caps, true
+	case mounts.TagOverlay:
+		caps.TryReason = noOverlay(se)
 		return caps, true
 	}
 	switch {
@@ -83,6 +87,21 @@ func noNamespace(se *fork.StepError) string {
 		if se.Tag == mounts.TagProc && se.Errno == syscall.EPERM {
 			why = "; parts of the /proc here are covered, as in a container"
 		}
+	}
+	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
+}
+
+// noOverlay returns why there is no overlay.
+func noOverlay(se *fork.StepError) string {
+	why := ""
+	switch se.Errno {
+	case syscall.ENODEV:
+		why = "; this kernel has no overlay"
+	case syscall.EPERM:
+		why = "; ordinary users can make overlays since Linux 5.11"
+	case syscall.EINVAL:
+		why = "; a file system there can't be part of an overlay, as NFS, vfat and an overlay can't, " +
+			"or Linux 5.11 is needed"
 	}
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }

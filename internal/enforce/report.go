@@ -115,12 +115,8 @@ func (r *report) private() {
 	if private.Home.Is() && r.mounts.Home != "" {
 		r.core(GapHome, "a private home directory", r.mounts.Home, private.Home.Origin)
 	}
-	if r.p.Policy.Tries() {
-		why := "this zsbx can't make layers yet"
-		if r.p.Caps.OS == "macos" {
-			why = "it needs an overlay, which only Linux has"
-		}
-		r.core(GapTry, "what is written becomes real only when it is applied", why, r.p.Policy.Writes.Origin)
+	if r.p.Policy.Tries() && r.mounts.Try != "" {
+		r.core(GapTry, "what is written becomes real only when it is applied", r.mounts.Try, r.p.Policy.Writes.Origin)
 	}
 	if private.Pids.Is() && r.mounts.Pids != "" {
 		r.core(GapPids, "no view of processes outside", r.mounts.Pids, private.Pids.Origin)

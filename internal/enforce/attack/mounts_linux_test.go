@@ -56,7 +56,7 @@ func (p *place) mountPlan() *enforce.Plan {
 // Its exit status says whether it worked.
 type breach struct{ name, script string }
 
-// breachAll tries each breach on a separate place, first without and then with the plan.
+// breachAll tries each breach on a separate place: without the plan, with it, and with it in a layer.
 //
 // What only root may do has no control as an ordinary user, but it is tried all the same.
 func breachAll(t *testing.T, make func(t *testing.T) *place, attacks []breach, rootOnly ...string) {
@@ -71,16 +71,21 @@ func breachAll(t *testing.T, make func(t *testing.T) *place, attacks []breach, r
 					t.Fatalf("control: exit status %d: %s", status, out)
 				}
 			}
-			p := make(t)
-			plan := p.mountPlan()
-			if err := plan.Err(nil, false); err != nil {
-				t.Fatal(err)
-			}
-			if plan.Mounts == nil {
-				t.Fatal("no mounts are planned")
-			}
-			if status, out := p.sh(t, plan, a.script); status == 0 {
-				t.Errorf("it worked: %s", out)
+			for _, planned := range []func(p *place) *enforce.Plan{
+				func(p *place) *enforce.Plan { return p.mountPlan() },
+				func(p *place) *enforce.Plan { return p.tryPlan(t) },
+			} {
+				p := make(t)
+				plan := planned(p)
+				if err := plan.Err(nil, false); err != nil {
+					t.Fatal(err)
+				}
+				if plan.Mounts == nil {
+					t.Fatal("no mounts are planned")
+				}
+				if status, out := p.sh(t, plan, a.script); status == 0 {
+					t.Errorf("it worked (layers: %v): %s", len(plan.Mounts.Overlays) > 0, out)
+				}
 			}
 		})
 	}

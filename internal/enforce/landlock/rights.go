@@ -44,6 +44,10 @@ type PathRule struct {
 	Dir    bool
 	Part   bool // no rule names it; it may be gone, since files and processes come and go
 	Origin policy.Origin
+
+	// Overlay says that the command sees another file there, in an overlay. AddRules only compares
+	// the inode. Who makes the overlay adds the rule.
+	Overlay bool
 }
 
 type PortRule struct {

@@ -92,6 +92,9 @@ func addPath(ruleset int, r *PathRule) error {
 	case st.Dev != r.ID.Dev || st.Ino != r.ID.Ino && !onProc(fd):
 		return fmt.Errorf("%s (%s) %w", r.Path, r.Origin, ErrChanged)
 	}
+	if r.Overlay {
+		return nil
+	}
 	attr := PathBeneath{r.Rights, uintptr(fd)}
 	if err := AddRule(ruleset, RulePathBeneath, unsafe.Pointer(&attr)); err != nil {
 		return fmt.Errorf("landlock rule for %s (%s): %w", r.Path, r.Origin, err)

@@ -39,6 +39,9 @@ type Plan struct {
 	// SSH are the files that replace those in SSHDir.
 	SSH []copied
 
+	// Overlays are those of Writable that the command writes to layers of.
+	Overlays []Overlay
+
 	// Mounts are made in this order: a directory before what is in it.
 	Mounts []Mount
 
@@ -53,6 +56,7 @@ type Mount struct {
 	Dir    bool
 	ID     host.FileID   // the inode that it must be when mounted; zero for any
 	Origin policy.Origin // the rule that asked; zero for the protected set
+	Users  bool          // it protects a file of the user's that programs outside act on
 }
 
 // Kind says what a Mount does.
@@ -76,7 +80,8 @@ const maxWritable = 500
 // The tags of the steps that make a mount namespace. TagUnshare and TagSetup fail where there
 // can be no namespace. TagCover can also fail because the path was removed or replaced
 // meanwhile (ENOENT, EINVAL). The steps of TagOpen and TagCheck have a path as their name.
-// TagCheck fails with ESTALE if another file is there.
+// TagCheck fails with ESTALE if another file is there. TagOverlay fails where the kernel has no overlay
+// for ordinary users (before Linux 5.11), and on file systems that can't be part of one.
 const (
 	TagUnshare fork.Tag = "namespaces"
 	TagSetup   fork.Tag = "mount namespace"
@@ -85,6 +90,7 @@ const (
 	TagCheck   fork.Tag = "checking"
 	TagIPC     fork.Tag = "IPC namespace"
 	TagProc    fork.Tag = "PID namespace, its /proc"
+	TagOverlay fork.Tag = "overlay"
 )
 
 // Request says what a namespace is wanted for.
@@ -102,9 +108,10 @@ type Request struct {
 	ShareTerminals bool // keep the caller's /dev/pts
 	LeaveMetadata  bool // make no namespace only for the metadata of files
 
-	Trees  []deny.Tree  // what the policy allows, minus what it denies
-	Mounts []Mount      // for denials, zsbx's own files and the protected set
-	Hide   []string     // directories that the command has no reason to read
+	Trees  []deny.Tree // what the policy allows, minus what it denies
+	Mounts []Mount     // for denials, zsbx's own files and the protected set
+	Hide   []string    // directories that the command has no reason to read
+	Try    Try
 	Table  func() Table // of this process
 }
 
@@ -118,6 +125,7 @@ type Result struct {
 	IPC      string  // why System V IPC and /dev/shm are shared, or ""
 	Home     string  // why there is no private home although the policy asks for it, or ""
 	Pids     string  // why there are no private process ids although the policy asks for them, or ""
+	Try      string  // why there are no layers although the policy asks for them, or ""
 	Tmp      string  // what /tmp and /var/tmp are for the command; "" without a private temporary directory
 }
 
@@ -128,12 +136,14 @@ func New(q Request) Result {
 	switch {
 	case q.None != "":
 		why := NoNamespace(q.None)
-		return Result{None: why, Home: why, Pids: why, Tmp: q.tmp(nil)}
+		return Result{None: why, Home: why, Pids: why, Try: why, Tmp: q.tmp(nil)}
 	case len(why) == 0:
 		const none = "accepted, and nothing else needs a mount namespace"
 		return Result{None: none, Home: q.NoHome, Pids: q.NoPids, Tmp: q.tmp(nil)}
 	}
-	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
+	overlays, noTry := q.Try.Overlays(q.Policy, writable, q.Table)
+	q.Mounts = q.Try.unprotected(q.Mounts, overlays)
+	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable, Overlays: overlays}
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
 	// An alias may already be in the list. If it were covered twice, the second check would
 	// find the first cover instead of the file.
@@ -142,12 +152,16 @@ func New(q Request) Result {
 	if mp.UserNS {
 		mp.SSH = SSHCopies(q.Policy, q.Host)
 	}
-	out := Result{Plan: mp, IPC: q.private(mp), Unseen: unseen}
+	out := Result{Plan: mp, IPC: q.private(mp), Unseen: unseen, Try: noTry}
 	out.Home = q.home(mp)
 	out.Tmp = q.tmp(mp)
 	out.Pids = q.pids(mp)
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
+		if mp.Overlays != nil {
+			mp.Overlays = nil
+			out.Try = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
+		}
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
 	}
 	return out
@@ -181,6 +195,7 @@ func (q *Request) Reasons(outside bool) []string {
 		{slices.ContainsFunc(q.Mounts, func(m Mount) bool { return !masks(m) }), "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
+		{q.Policy.Tries() && q.Try.None == "", "layers for what is written"},
 		{q.Policy.Private.Home.Is() && q.NoHome == "", "a private home directory"},
 		{q.Policy.Private.Pids.Is() && q.NoPids == "", "other processes"},
 		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
@@ -209,6 +224,9 @@ func (mp *Plan) String() string {
 	}
 	for _, d := range mp.Private {
 		detail += "; a private " + d.Path
+	}
+	if len(mp.Overlays) > 0 {
+		detail += "; what is written goes to a layer of " + mp.overlaysText()
 	}
 	if mp.Writable != nil {
 		detail += fmt.Sprintf("; read-only except for %d paths", len(mp.Writable))

@@ -35,8 +35,9 @@ const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_AT
 // stepList builds the system calls that make a namespace. Steps refer to results by distance,
 // so that the list can be copied.
 type stepList struct {
-	mem   *fork.Memory
-	steps []fork.Step
+	mem      *fork.Memory
+	steps    []fork.Step
+	overlays []Overlay // that are mounted now
 }
 
 // call adds a step and returns its index. In args, numbers and pointers are used as they are. A
@@ -74,27 +75,38 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 	return at
 }
 
-// Steps adds the system calls that make the namespace for uid and gid and move the calling
-// process into it. They also add rules for private directories to the ruleset.
-func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, terminal *Terminal) []fork.Step {
+// StepOptions says for whom Steps makes a namespace.
+type StepOptions struct {
+	UID, GID int
+	Ruleset  int                 // the descriptor of Landlock's rules
+	Rules    []landlock.PathRule // all; those in overlays are added
+	Terminal *Terminal           // nil for none
+}
+
+// Steps adds the system calls that make the namespace and move the calling process into it. They
+// also add rules for private directories and for overlays to the ruleset.
+func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.Step {
 	l := &stepList{mem: m, steps: slices.Grow(steps, 96)} // about 70 by default
-	mp.enter(l, uid, gid)
+	mp.enter(l, o.UID, o.GID)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
 	}
-	l.keepTerminal(terminal)
+	l.keepTerminal(o.Terminal)
+	l.checkCovered(mp)
 	var clones []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
-		clones = append(clones, l.clone(at, true))
+		clones = append(clones, l.writable(mp.overlayOn(w), at))
 		l.close(at)
 	}
+	l.overlays = mp.Overlays
 	if mp.Writable != nil {
 		l.setAttr(atCWD, "/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 	}
 	for i := range clones {
 		l.attach(clones[i], l.open(mp.Writable[i]), mp.Writable[i])
 	}
+	l.rules(o.Rules, o.Ruleset)
 	if len(mp.SSH) > 0 {
 		l.copies(SSHDir, mp.SSH)
 	}
@@ -108,9 +120,9 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, 
 		l.mount(m, firstDir)
 	}
 	for _, d := range mp.Private {
-		l.private(d, ruleset)
+		l.private(d, o.Ruleset)
 	}
-	l.nameTerminal(terminal)
+	l.nameTerminal(o.Terminal)
 	return l.steps
 }
 
@@ -224,6 +236,9 @@ func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) r
 // moved.
 func (l *stepList) check(fd result, id host.FileID, path string) {
 	if id == (host.FileID{}) || host.Within(path, "/proc") { // procfs changes the inode numbers of some files
+		return
+	}
+	if layered(l.overlays, path) { // its numbers are others, and it was checked before
 		return
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})

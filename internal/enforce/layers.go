@@ -1,0 +1,31 @@
+package enforce
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"github.com/zsbx/zsbx/internal/layer"
+)
+
+// Layered returns the trees of which the command writes to a layer, in the order of the layer's
+// directories.
+func (p *Plan) Layered() []layer.Tree {
+	if p.Mounts == nil {
+		return nil
+	}
+	var out []layer.Tree
+	for _, o := range p.Mounts.Overlays {
+		out = append(out, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
+	}
+	return out
+}
+
+// UseLayer says where the layer is that was made for Layered. dir is canonical. Confine needs it.
+func (p *Plan) UseLayer(dir string) {
+	if p.Mounts == nil {
+		return
+	}
+	for i := range p.Mounts.Overlays {
+		p.Mounts.Overlays[i].Dir = filepath.Join(dir, strconv.Itoa(i))
+	}
+}

@@ -1,0 +1,105 @@
+package mounts
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/landlock"
+	"github.com/zsbx/zsbx/internal/fork"
+)
+
+// The directories of a tree's layer. Overlay options have relative names: a comma in a path would need
+// escapes, which kernels read differently.
+const (
+	overlayUpper = "upper" // what the command writes
+	overlayWork  = "work"  // for the kernel
+	overlayLower = "lower" // empty: the tree is mounted here while the overlay is made
+)
+
+// overlayOn returns the overlay on a tree, or nil.
+func (mp *Plan) overlayOn(tree string) *Overlay {
+	for i := range mp.Overlays {
+		if mp.Overlays[i].Path == tree {
+			return &mp.Overlays[i]
+		}
+	}
+	return nil
+}
+
+// writable makes the mount that a writable tree gets: a clone of the tree to which at refers, or an
+// overlay.
+func (l *stepList) writable(o *Overlay, at result) result {
+	if o == nil {
+		return l.clone(at, true)
+	}
+	l.check(at, o.ID, o.Path)
+	return l.overlay(o, at)
+}
+
+// overlay makes an overlay that is not mounted yet, and returns the descriptor of the mount. tree
+// refers to the directory below it. All layers are on mounts that only this namespace has.
+func (l *stepList) overlay(o *Overlay, tree result) result {
+	below := l.clone(tree, false)
+	dir := l.open(o.Dir)
+	l.tagged(TagOverlay, "fchdir(2)", unix.SYS_FCHDIR, dir)
+	l.close(dir)
+	l.attach(below, l.open(o.Dir+"/"+overlayLower), o.Path)
+	doing := "an overlay on " + o.Path
+	fs := l.tagged(TagOverlay, doing+": fsopen(2)", unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC)
+	for _, option := range [][2]string{
+		{"lowerdir", overlayLower},
+		{"upperdir", overlayUpper},
+		{"workdir", overlayWork},
+		{"index", "off"}, // it would tie the layer to file handles
+	} {
+		l.tagged(TagOverlay, doing+": fsconfig(2) of "+option[0], unix.SYS_FSCONFIG, fs,
+			unix.FSCONFIG_SET_STRING, option[0], option[1], 0)
+	}
+	// With it the overlay keeps its notes where an ordinary user may write them, and does not
+	// redirect directories: a reader of the layer need not trust any path in it.
+	l.tagged(TagOverlay, doing+": fsconfig(2) of userxattr", unix.SYS_FSCONFIG, fs,
+		unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
+	l.tagged(TagOverlay, doing, unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	var outside unix.Statfs_t
+	_ = unix.Statfs(o.Path, &outside) // the overlay is noexec if the tree is
+	attr := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	if outside.Flags&unix.ST_NOEXEC != 0 {
+		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	merged := l.tagged(TagOverlay, doing+": fsmount(2)", unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, attr)
+	l.close(fs)
+	l.tagged(TagOverlay, doing+": umount2(2)", unix.SYS_UMOUNT2, overlayLower, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	return merged
+}
+
+// checkCovered checks, before the overlays exist, what is to be covered in them: the files of an overlay
+// have other numbers.
+func (l *stepList) checkCovered(mp *Plan) {
+	for _, m := range mp.Mounts {
+		if !mp.Layered(m.Path) {
+			continue
+		}
+		fd := l.open(m.Path)
+		l.check(fd, m.ID, m.Path)
+		l.close(fd)
+	}
+}
+
+// rules adds Landlock's rules for what is in overlays. A rule for a file below an overlay would not
+// hold for the file that the command sees.
+func (l *stepList) rules(rules []landlock.PathRule, ruleset int) {
+	for _, r := range rules {
+		if !r.Overlay {
+			continue
+		}
+		first := result(len(l.steps))
+		fd := l.open(r.Path)
+		rule := fork.Put(l.mem, landlock.PathBeneath{Rights: r.Rights})
+		l.steps[fd].Out = &rule.Fd
+		l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE,
+			ruleset, landlock.RulePathBeneath, rule, 0)
+		l.close(fd)
+		if r.Part {
+			l.mayFail(first)
+		}
+	}
+}
