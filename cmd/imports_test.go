@@ -59,6 +59,7 @@ func TestImports(t *testing.T) {
 		{"internal/enforce/deny", rooms(resolver...)},
 		{"internal/enforce/mounts", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny")...)},
 		{"internal/enforce/protect", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts")...)},
+		{"internal/layer/review", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/protect")...)},
 		{"internal/enforce/broker", rooms(append(resolver, "internal/enforce/seccomp")...)},
 		{"internal/enforce/answer", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker")...)},
 		{"internal/enforce/trace", rooms(append(resolver, "internal/enforce/landlock", "internal/enforce/deny", "internal/enforce/mounts", "internal/enforce/seccomp", "internal/enforce/broker", "internal/enforce/answer")...)},

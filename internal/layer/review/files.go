@@ -1,0 +1,109 @@
+package review
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/safepath"
+)
+
+var errNoFile = errors.New("it is no file any more")
+
+// opened are the directories of a layer and of its trees. A tree that has gone is nil.
+type opened struct {
+	layer []*os.File
+	trees []*os.File
+}
+
+// Of makes a review of a layer's changes. close closes the directories that it reads.
+func Of(l *layer.Layer, changes []layer.Change, o Options) (r *Review, close func(), err error) {
+	d := &opened{}
+	var names []string
+	for i, t := range l.Trees {
+		names = append(names, t.Path)
+		dir, err := openDir(l.TreeDir(i) + "/upper")
+		if err != nil {
+			d.close()
+			return nil, nil, err
+		}
+		d.layer = append(d.layer, dir)
+		tree, _ := openDir(t.Path) // it may have gone: then what it had can't be read
+		d.trees = append(d.trees, tree)
+	}
+	return New(names, changes, d, o), d.close, nil
+}
+
+func openDir(dir string) (*os.File, error) {
+	return safepath.OpenFile(dir, unix.O_DIRECTORY|os.O_RDONLY, 0)
+}
+
+func (d *opened) close() {
+	for _, all := range [][]*os.File{d.layer, d.trees} {
+		for _, dir := range all {
+			_ = dir.Close() // nil is an error, too
+		}
+	}
+}
+
+// dir returns the directory of a tree, or of its layer.
+func (d *opened) dir(tree int, old bool) *os.File {
+	if old {
+		return d.trees[tree]
+	}
+	return d.layer[tree]
+}
+
+// Text opens without waiting: what was a file may be a FIFO now.
+func (d *opened) Text(tree int, rel string, old bool) ([]byte, error) {
+	f, err := safepath.OpenBelow(d.dir(tree, old), rel, os.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(st.Size(), MaxText)) + bytes.MinRead)
+	_, err = b.ReadFrom(io.LimitReader(f, MaxText+1))
+	return b.Bytes(), err
+}
+
+func (d *opened) Link(tree int, rel string, old bool) (string, error) {
+	dir, err := safepath.OpenBelow(d.dir(tree, old), path.Dir(rel), unix.O_DIRECTORY|safepath.SearchOnly)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return readlink(dir, path.Base(rel))
+}
+
+// readlink returns what a symbolic link in a directory says.
+func readlink(dir *os.File, base string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(dir.Fd()), base, buf)
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: base, Err: err}
+	}
+	return string(buf[:n]), nil
+}
+
+func (d *opened) Has(tree int, rel string) bool {
+	dir, err := safepath.OpenBelow(d.trees[tree], path.Dir(rel), unix.O_DIRECTORY|safepath.SearchOnly)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	return unix.Fstatat(int(dir.Fd()), path.Base(rel), &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}

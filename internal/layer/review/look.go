@@ -1,0 +1,173 @@
+package review
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/layer"
+)
+
+// Look is a reason why somebody should look at a change before it is made real.
+type Look struct {
+	Kind Kind   `json:"kind"`
+	Why  string `json:"why"` // for people
+}
+
+// Kind is the kind of a reason. Its texts are those of --json.
+type Kind string
+
+const (
+	Conflict  Kind = "conflict"  // the tree has changed meanwhile
+	Refused   Kind = "refused"   // it is not applied
+	Acts      Kind = "acts"      // programs outside run or trust it
+	SetID     Kind = "set-id"    // it runs with another's rights
+	Replaces  Kind = "replaces"  // a program that was there before
+	Leaves    Kind = "leaves"    // a link that leads out of the tree
+	Shared    Kind = "shared"    // every user may write it
+	Protected Kind = "protected" // only --try-protected opened it
+)
+
+// judge returns all reasons to look at a change.
+func (r *Review) judge(c *layer.Change) []Look {
+	var all []Look
+	add := func(is bool, kind Kind, why string) {
+		if is {
+			all = append(all, Look{kind, why})
+		}
+	}
+	add(c.Conflict != "", Conflict, c.Conflict)
+	add(c.Refused != "", Refused, c.Refused)
+	why, is := r.acts(c)
+	add(is, Acts, why)
+	if c.Op != layer.Remove {
+		set := c.Type & (fs.ModeSetuid | fs.ModeSetgid)
+		add(set != 0 && !c.Type.IsDir(), SetID, "runs with the rights of its owner or group")
+		add(r.replaces(c), Replaces, "a program that was there before")
+		to, out := r.leaves(c)
+		add(out, Leaves, "leads out of the tree, to "+to)
+		add(c.Type&(fs.ModeSymlink|fs.ModeSticky|0o002) == 0o002, Shared, "every user may write it")
+	}
+	name := r.full(c)
+	in := func(p string) bool { return host.Within(name, p) }
+	add(slices.ContainsFunc(r.protected, in), Protected, "it is protected without --try-protected")
+	return all
+}
+
+// acts reports whether programs outside run or trust what a change makes, changes or removes. A directory
+// does nothing by itself.
+func (r *Review) acts(c *layer.Change) (why string, is bool) {
+	if mainMode(c).IsDir() && (c.Was == nil || c.Was.Mode.IsDir()) {
+		return "", false
+	}
+	why, is = protect.Acts(c.Path)
+	if !is && c.Type&fs.ModeSymlink != 0 {
+		why, is = protect.Leads(c.Path)
+	}
+	if !is {
+		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
+	}
+	return why, is
+}
+
+// replaces reports whether a change puts a program where another one was.
+func (r *Review) replaces(c *layer.Change) bool {
+	return c.Was != nil && program(c.Type) && program(c.Was.Mode)
+}
+
+// program reports whether something is a regular file that can be executed.
+func program(mode fs.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 }
+
+// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
+const maxLinks = 40
+
+// leaves reports whether a symbolic link leads out of its tree, and what is written in it. Other links on
+// the way are followed, as they would be once all changes are made real.
+func (r *Review) leaves(c *layer.Change) (to string, out bool) {
+	if c.Type&fs.ModeSymlink == 0 {
+		return "", false
+	}
+	to, err := r.files.Link(c.Tree, c.Path, false)
+	if err != nil {
+		return "an unknown place", true
+	}
+	w := way{r: r, tree: c.Tree}
+	if dir := path.Dir(c.Path); dir != "." {
+		w.at = strings.Split(dir, "/")
+	}
+	return to, w.out(to)
+}
+
+// way is where a path in a tree has led so far.
+type way struct {
+	r     *Review
+	tree  int
+	at    []string // names of directories below the tree
+	links int
+}
+
+// out follows the rest of a path, and reports whether it leaves the tree.
+func (w *way) out(rest string) bool {
+	top := strings.TrimSuffix(w.r.trees[w.tree], "/") + "/"
+	for rest != "" {
+		if rest[0] == '/' {
+			below, in := strings.CutPrefix(rest+"/", top)
+			if !in {
+				return true
+			}
+			w.at = nil
+			rest = strings.Trim(below, "/")
+			continue
+		}
+		name, after, _ := strings.Cut(rest, "/")
+		if name == ".." && len(w.at) == 0 {
+			return true
+		}
+		rest = w.step(name, strings.TrimLeft(after, "/"))
+	}
+	return false
+}
+
+// step goes to the next name of a path, and returns what is left of the path.
+func (w *way) step(name, rest string) string {
+	switch name {
+	case ".":
+		return rest
+	case "..":
+		w.at = w.at[:len(w.at)-1]
+		return rest
+	}
+	w.at = append(w.at, name)
+	to, is := w.r.link(w.tree, path.Join(w.at...))
+	if !is || w.links == maxLinks {
+		return rest
+	}
+	w.links++
+	w.at = w.at[:len(w.at)-1]
+	return to + "/" + rest
+}
+
+// link returns the target of a symbolic link, as it would be once all changes are made real.
+func (r *Review) link(tree int, rel string) (to string, is bool) {
+	old := true
+	if i, changed := r.at[key{tree, rel}]; changed {
+		old = false
+		c := &r.Changes[i]
+		if c.Op == layer.Remove || c.Type&fs.ModeSymlink == 0 {
+			return "", false
+		}
+	}
+	to, err := r.files.Link(tree, rel, old)
+	return to, err == nil
+}
+
+// exists reports whether a path would exist once all changes are made real.
+func (r *Review) exists(tree int, rel string) bool {
+	if i, changed := r.at[key{tree, rel}]; changed {
+		return r.Changes[i].Op != layer.Remove
+	}
+	return r.files.Has(tree, rel)
+}

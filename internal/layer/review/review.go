@@ -1,0 +1,176 @@
+package review
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/terminal"
+)
+
+// Review has the changes of one layer, and which of them need a look. Whoever made it with Of closes it.
+type Review struct {
+	Changes []layer.Change
+
+	trees     []string // their paths
+	dir       string   // the working directory, below which names are short
+	protected []string // paths that only --try-protected opened
+	files     Files
+	at        map[key]int // where a change is in Changes
+	looks     [][]Look    // for each change
+}
+
+type key struct {
+	tree int
+	path string
+}
+
+// Files reads the files of a layer, and with old those of its trees. It follows no links.
+type Files interface {
+	Text(tree int, path string, old bool) ([]byte, error) // at most MaxText+1 bytes of a regular file
+	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
+	Has(tree int, path string) bool                       // there is something in the tree
+}
+
+// Options says how a review is shown.
+type Options struct {
+	Dir       string   // the working directory; "" for none
+	Protected []string // canonical paths that only --try-protected opened
+}
+
+// New makes a review of changes in trees, which must be sorted: a directory before what is in it.
+func New(trees []string, changes []layer.Change, files Files, o Options) *Review {
+	r := &Review{
+		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
+		at:    make(map[key]int, len(changes)),
+		looks: make([][]Look, len(changes)),
+	}
+	for i := range changes {
+		r.at[key{changes[i].Tree, changes[i].Path}] = i
+	}
+	for i := range changes {
+		r.looks[i] = r.judge(&changes[i])
+	}
+	return r
+}
+
+// Looks returns why the change with this index needs a look; nothing if it does not.
+func (r *Review) Looks(i int) []Look { return r.looks[i] }
+
+// Clean reports whether no change needs a look.
+func (r *Review) Clean() bool { return r.needing() == 0 }
+
+// needing counts the changes that need a look.
+func (r *Review) needing() int {
+	n := 0
+	for _, l := range r.looks {
+		if len(l) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// full returns the path of what a change changes.
+func (r *Review) full(c *layer.Change) string { return path.Join(r.trees[c.Tree], c.Path) }
+
+// name writes the path of a change for people: relative to the working directory if that is the tree or
+// in it, or to the tree if there is only one.
+func (r *Review) name(tree int, rel string) string {
+	top := r.trees[tree]
+	switch {
+	case len(r.trees) == 1, top == r.dir:
+	default:
+		rel = path.Join(top, rel)
+	}
+	return printable(rel)
+}
+
+// treeName writes the path of a tree for people.
+func (r *Review) treeName(tree int) string {
+	if r.trees[tree] == r.dir {
+		return "./"
+	}
+	return printable(r.trees[tree])
+}
+
+// printable escapes a text so that it stays in its line and column.
+func printable(s string) string { return strings.ReplaceAll(terminal.Printable(s), "\t", `\t`) }
+
+// why joins the reasons to look at a change.
+func (r *Review) why(i int) string {
+	var all []string
+	for _, l := range r.looks[i] {
+		all = append(all, printable(l.Why))
+	}
+	return strings.Join(all, "; ")
+}
+
+// mainMode returns the type and permissions of what a change makes, or removes.
+func mainMode(c *layer.Change) fs.FileMode {
+	if c.Op == layer.Remove && c.Was != nil {
+		return c.Was.Mode
+	}
+	return c.Type
+}
+
+// wasSize returns the size of what was there, 0 if that is not known.
+func wasSize(c *layer.Change) int64 {
+	if c.Was == nil {
+		return 0
+	}
+	return c.Was.Size
+}
+
+// JSON is a review as --json prints it.
+type JSON struct {
+	Trees   []string     `json:"trees"`
+	Clean   bool         `json:"clean"`
+	Changes []JSONChange `json:"changes"`
+}
+
+// JSONChange is a change as --json prints it.
+type JSONChange struct {
+	Tree string   `json:"tree"`
+	Path string   `json:"path"`
+	Op   layer.Op `json:"op"`
+	Type string   `json:"type"`
+	Mode string   `json:"mode"`
+	Size int64    `json:"size"`
+	Look []Look   `json:"look"`
+}
+
+// JSON returns the review as --json prints it.
+func (r *Review) JSON() JSON {
+	out := JSON{Trees: r.trees, Clean: r.Clean()}
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		out.Changes = append(out.Changes, JSONChange{
+			Tree: r.trees[c.Tree], Path: c.Path, Op: c.Op, Type: kind(mainMode(c)), Mode: mode(mainMode(c)),
+			Size: c.Size, Look: r.looks[i],
+		})
+	}
+	return out
+}
+
+// kind names the type of a file.
+func kind(m fs.FileMode) string {
+	for _, k := range kinds {
+		if m&fs.ModeType == k.is {
+			return k.name
+		}
+	}
+	return "device"
+}
+
+var kinds = []struct {
+	is   fs.FileMode
+	name string
+}{
+	{0, "file"},
+	{fs.ModeDir, "directory"},
+	{fs.ModeSymlink, "link"},
+	{fs.ModeNamedPipe, "fifo"},
+	{fs.ModeSocket, "socket"},
+}

@@ -1,0 +1,246 @@
+package review
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/internal/layer"
+)
+
+// memory has the files of a layer and of its tree; a link is its target.
+type memory struct{ is, was map[string]string }
+
+func (m memory) side(old bool) map[string]string {
+	if old {
+		return m.was
+	}
+	return m.is
+}
+
+func (m memory) Text(_ int, rel string, old bool) ([]byte, error) {
+	text, ok := m.side(old)[rel]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(text), nil
+}
+
+func (m memory) Link(_ int, rel string, old bool) (string, error) {
+	text, err := m.Text(0, rel, old)
+	return string(text), err
+}
+
+func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
+
+// added, changed and removed make changes.
+func added(rel string, mode fs.FileMode, size int64) layer.Change {
+	return layer.Change{Path: rel, Op: layer.Add, Type: mode, Size: size}
+}
+
+func changedFile(rel string, mode, was fs.FileMode) layer.Change {
+	return layer.Change{Path: rel, Op: layer.Modify, Type: mode, Was: &layer.State{Mode: was}}
+}
+
+func removed(rel string, was fs.FileMode) layer.Change {
+	return layer.Change{Path: rel, Op: layer.Remove, Was: &layer.State{Mode: was}}
+}
+
+const dirMode, linkMode = fs.ModeDir | 0o755, fs.ModeSymlink | 0o777
+
+// sorted sorts changes as a layer does.
+func sorted(all []layer.Change) []layer.Change {
+	slices.SortStableFunc(all, func(x, y layer.Change) int {
+		return slices.Compare(strings.Split(x.Path, "/"), strings.Split(y.Path, "/"))
+	})
+	return all
+}
+
+// npm is a layer as npm install leaves one, with one thing that it should not have done.
+func npm() ([]layer.Change, memory) {
+	m := memory{
+		is:  map[string]string{"package.json": "{\n  \"a\": 1,\n  \"b\": 2\n}\n", ".envrc": "PATH_add .\n"},
+		was: map[string]string{"package.json": "{\n  \"a\": 1\n}\n"},
+	}
+	all := []layer.Change{
+		changedFile("package.json", 0o644, 0o644), added(".envrc", 0o644, 11),
+		added("node_modules", dirMode, 0), added("node_modules/.bin", dirMode, 0),
+	}
+	for i := range 41 {
+		name := fmt.Sprintf("tool%02d", i)
+		all = append(all, added("node_modules/.bin/"+name, linkMode, 0))
+		m.is["node_modules/.bin/"+name] = "../" + name + "/cli.js"
+		all = append(all, added("node_modules/"+name, dirMode, 0))
+		for j := range 20 {
+			all = append(all, added(fmt.Sprintf("node_modules/%s/f%d.js", name, j), 0o644, 1000))
+		}
+	}
+	return sorted(all), m
+}
+
+func TestSummaryNpm(t *testing.T) {
+	changes, m := npm()
+	r := New([]string{"/home/me/p"}, changes, m, Options{Dir: "/home/me/p"})
+	const want = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
+  + .envrc               a shell that enters this directory runs or trusts it
+  ~ package.json         +2 -1
+  + node_modules/.bin/…  41 programs
+  + node_modules/        820 files, 801 KiB
+`
+	if got := r.Summary(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	const list = `  + node_modules/  861 files, 41 programs, 801 KiB
+  + .envrc         a shell that enters this directory runs or trusts it
+  ~ package.json   +2 -1
+`
+	if got := r.List(0, "."); got != list {
+		t.Errorf("got\n%swant\n%s", got, list)
+	}
+	const diff = `--- a/package.json
++++ b/package.json
+@@ -1,3 +1,4 @@
+ {
+-  "a": 1
++  "a": 1,
++  "b": 2
+ }
+`
+	var b strings.Builder
+	if err := r.Diff(&b, 0, "package.json"); err != nil || b.String() != diff {
+		t.Errorf("%v, got\n%swant\n%s", err, b.String(), diff)
+	}
+	if in := r.List(0, "node_modules/tool00"); strings.Count(in, "\n") != 21 || strings.Contains(in, "tool01") {
+		t.Errorf("in a directory:\n%s", in)
+	}
+	if strings.Count(r.List(0, "node_modules"), "\n") != 43 {
+		t.Errorf("in node_modules:\n%s", r.List(0, "node_modules"))
+	}
+}
+
+// TestLooks: each kind of change that needs a look, and its neighbour that needs none.
+func TestLooks(t *testing.T) {
+	m := memory{
+		is: map[string]string{
+			"in": "sub/../a", "up": "../../etc", "abs": "/etc/passwd", "own": "/t/a", "other": "/tt/a",
+			"via": "out/x", "loop": "loop", "dots": "sub/back/../..", "sub/back": "..", "vs/.vscode": "../x",
+		},
+		was: map[string]string{"out": "/usr", "HEAD": "ref", "repo/HEAD": "ref"},
+	}
+	conflict := changedFile("conflict", 0o644, 0o644)
+	conflict.Conflict = "the tree has another file there"
+	refused := added("node", fs.ModeDevice, 0)
+	refused.Refused = "a device"
+	for _, c := range []struct {
+		change layer.Change
+		want   []Kind
+	}{
+		{added("a", 0o644, 1), nil},
+		{added("run", 0o755, 1), nil},
+		{added("sub", dirMode, 0), nil},
+		{conflict, []Kind{Conflict}},
+		{refused, []Kind{Refused}},
+		{added("x/.envrc", 0o644, 1), []Kind{Acts}},
+		{removed("x/.envrc", 0o644), []Kind{Acts}},
+		{added("x/.git", dirMode, 0), nil},
+		{added("x/.git", 0o644, 0), []Kind{Acts}},
+		{changedFile("x/.git", 0o644, dirMode), []Kind{Acts}},
+		{added("x/.vscode", dirMode, 0), nil},
+		{added("vs/.vscode", linkMode, 0), []Kind{Acts}},
+		{added("config", 0o644, 0), []Kind{Acts}}, // the top is a bare repository
+		{added("repo/hooks/pre-receive", 0o755, 0), []Kind{Acts}},
+		{added("src/hooks/pre-receive", 0o755, 0), nil},
+		{added("s", fs.ModeSetuid|0o755, 0), []Kind{SetID}},
+		{changedFile("tool", 0o755, 0o755), []Kind{Replaces}},
+		{changedFile("tool", 0o755, 0o644), nil},
+		{added("w", 0o666, 0), []Kind{Shared}},
+		{added("wd", dirMode|0o777, 0), []Kind{Shared}},
+		{added("wt", dirMode|fs.ModeSticky|0o777, 0), nil},
+		{added("in", linkMode, 0), nil},
+		{added("own", linkMode, 0), nil},
+		{added("loop", linkMode, 0), nil},
+		{added("sub/back", linkMode, 0), nil},
+		{added("up", linkMode, 0), []Kind{Leaves}},
+		{added("abs", linkMode, 0), []Kind{Leaves}},
+		{added("other", linkMode, 0), []Kind{Leaves}},
+		{added("via", linkMode, 0), []Kind{Leaves}},
+		{added("dots", linkMode, 0), []Kind{Leaves}},
+		{added("unread", linkMode, 0), []Kind{Leaves}},
+		{removed("up", linkMode), nil},
+		{changedFile(".githooks/pre-commit", 0o644, 0o644), []Kind{Protected}},
+	} {
+		// sub/back is a link of the layer in each case.
+		all := []layer.Change{c.change}
+		if c.change.Path != "sub/back" {
+			all = append(all, added("sub/back", linkMode, 0))
+		}
+		r := New([]string{"/t"}, all, m, Options{Protected: []string{"/t/.githooks"}})
+		var got []Kind
+		for _, l := range r.Looks(0) {
+			got = append(got, l.Kind)
+			if l.Why == "" {
+				t.Errorf("%s: no reason", c.change.Path)
+			}
+		}
+		if !slices.Equal(got, c.want) || r.Clean() != (c.want == nil) {
+			t.Errorf("%s %s: %v, not %v", c.change.Op, c.change.Path, got, c.want)
+		}
+	}
+}
+
+// TestSummaryLong: a summary has a bound, and says how much it leaves out.
+func TestSummaryLong(t *testing.T) {
+	var all []layer.Change
+	for i := range 30 {
+		all = append(all, changedFile(fmt.Sprintf("f%02d", i), 0o600, 0o644))
+	}
+	all = append(all, removed("old", dirMode), removed("old/a", 0o644), removed("old/b", 0o644))
+	all = append(all, removed("x", 0o644))
+	all = append(all, added("new", dirMode, 0), added("w/1", 0o644, 1))
+	text := New([]string{"/t"}, all, memory{}, Options{}).Summary()
+	for _, want := range []string{
+		"1 file would be added, 30 changed, 3 removed below /t\n  ~ f00  mode 0600, was 0644", "\n  and 15 more\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "\n") != maxLines+2 {
+		t.Errorf("%s", text)
+	}
+	text = New([]string{"/t"}, all[30:], memory{}, Options{}).Summary()
+	for _, want := range []string{"  - old/  2 files\n", "  - x     file, 0 bytes\n", "  + new/  directory\n", "  + w/1   file, 1 byte\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestEscaped: nothing that a command named or wrote reaches a terminal as it is.
+func TestEscaped(t *testing.T) {
+	const evil = "a\x1b[2J\n--- b\t\u202e\xff\r"
+	m := memory{
+		is:  map[string]string{evil: "one\x1b[2J\u202e\xff\r\n", evil + "l": "/" + evil},
+		was: map[string]string{evil: "two\n"},
+	}
+	bad := changedFile(evil, 0o644, 0o644)
+	bad.Conflict = evil
+	refused := added(evil+"r", 0o644, 0)
+	refused.Refused = evil
+	r := New([]string{"/" + evil}, []layer.Change{bad, added(evil+"l", linkMode, 0), refused}, m, Options{})
+	var b strings.Builder
+	b.WriteString(r.Summary() + r.List(0, "."))
+	if err := r.Diff(&b, 0, "."); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range strings.ReplaceAll(b.String(), "\t\n", "\n") { // patch(1) reads a name up to a tab
+		if c != '\n' && (c < ' ' || c == '\u202e' || c == '\ufffd') {
+			t.Fatalf("%q is shown:\n%q", c, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "\n--- b") {
+		t.Errorf("a name makes a line:\n%s", b.String())
+	}
+}

@@ -1,0 +1,180 @@
+package review
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/safepath"
+)
+
+// whiteout begins the name that stands for a removed file in layers of container images.
+const whiteout = ".wh."
+
+// Tar writes a layer as an archive, also if its tree has gone: what is new or changed as it is, and what
+// is removed as an empty file .wh.NAME. With several trees, the names begin with the tree's path. It
+// returns the names of what it left out: what would be refused or can't be read, sockets, and files whose
+// names mean a removal.
+func Tar(w io.Writer, l *layer.Layer, changes []layer.Change) (left []string, err error) {
+	a := &archive{out: tar.NewWriter(w), links: make(map[files.ID]string), gone: make(map[key]bool)}
+	defer a.close()
+	for i, t := range l.Trees {
+		dir, err := openDir(l.TreeDir(i) + "/upper")
+		if err != nil {
+			return nil, err
+		}
+		a.dirs = append(a.dirs, dir)
+		prefix := ""
+		if len(l.Trees) > 1 {
+			prefix = strings.Trim(t.Path, "/") + "/"
+		}
+		a.prefixes = append(a.prefixes, prefix)
+	}
+	for i := range changes {
+		c := &changes[i]
+		if err := a.add(c); err != nil {
+			if !errors.Is(err, errLeftOut) && !errors.Is(err, fs.ErrPermission) {
+				return nil, err
+			}
+			left = append(left, a.name(c))
+		}
+	}
+	return left, a.out.Close()
+}
+
+// errLeftOut says that something can't be in an archive.
+var errLeftOut = errors.New("it is left out")
+
+// archive is an archive that is being written.
+type archive struct {
+	out      *tar.Writer
+	dirs     []*os.File // of each tree's layer
+	prefixes []string
+	links    map[files.ID]string // the first name of files that have several
+	gone     map[key]bool        // what is no directory any more
+}
+
+func (a *archive) close() {
+	for _, d := range a.dirs {
+		_ = d.Close()
+	}
+}
+
+// name returns the name of a change in the archive.
+func (a *archive) name(c *layer.Change) string { return path.Join(a.prefixes[c.Tree], c.Path) }
+
+// add writes one change.
+func (a *archive) add(c *layer.Change) error {
+	if c.Op == layer.Remove || !c.Type.IsDir() {
+		a.gone[key{c.Tree, c.Path}] = true
+	}
+	if a.gone[key{c.Tree, path.Dir(c.Path)}] {
+		a.gone[key{c.Tree, c.Path}] = true
+		return nil
+	}
+	base := path.Base(c.Path)
+	if c.Refused != "" || strings.HasPrefix(base, whiteout) {
+		return errLeftOut
+	}
+	if c.Op == layer.Remove {
+		name := path.Join(path.Dir(a.name(c)), whiteout+base)
+		return a.out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Typeflag: tar.TypeReg, Format: tar.FormatPAX})
+	}
+	above, err := safepath.OpenBelow(a.dirs[c.Tree], path.Dir(c.Path), unix.O_DIRECTORY|safepath.SearchOnly)
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return a.entry(above, base, a.name(c))
+}
+
+// entry writes what is in a directory under a name.
+func (a *archive) entry(above *os.File, base, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(above.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	h := &tar.Header{
+		Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
+		ModTime: time.Unix(st.Mtim.Unix()), Format: tar.FormatPAX,
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		h.Typeflag = tar.TypeDir
+		h.Name += "/"
+	case unix.S_IFLNK:
+		to, err := readlink(above, base)
+		if err != nil {
+			return err
+		}
+		h.Typeflag = tar.TypeSymlink
+		h.Linkname = to
+	case unix.S_IFIFO:
+		h.Typeflag = tar.TypeFifo
+	case unix.S_IFREG:
+		return a.file(above, base, h, &st)
+	default:
+		return errLeftOut
+	}
+	return a.out.WriteHeader(h)
+}
+
+// file writes a regular file, or a link to its first name.
+func (a *archive) file(above *os.File, base string, h *tar.Header, st *unix.Stat_t) error {
+	id := files.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	if first := a.links[id]; first != "" {
+		h.Typeflag = tar.TypeLink
+		h.Linkname = first
+		return a.out.WriteHeader(h)
+	}
+	if st.Nlink > 1 {
+		a.links[id] = h.Name
+	}
+	f, err := safepath.OpenBelow(above, base, os.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h.Typeflag = tar.TypeReg
+	h.Size = st.Size
+	h.PAXRecords = attributes(f)
+	if err := a.out.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.CopyN(a.out, f, st.Size)
+	return err
+}
+
+// attributes returns the user's extended attributes of a file as records of an archive, without those
+// that belong to overlayfs.
+func attributes(f *os.File) map[string]string {
+	if n, err := unix.Flistxattr(int(f.Fd()), nil); n <= 0 || err != nil {
+		return nil
+	}
+	names := make([]byte, 64<<10) // the most that there is (listxattr(2))
+	n, err := unix.Flistxattr(int(f.Fd()), names)
+	if err != nil {
+		return nil
+	}
+	out := make(map[string]string)
+	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
+		if !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.") {
+			continue
+		}
+		value := make([]byte, 64<<10)
+		size, err := unix.Fgetxattr(int(f.Fd()), name, value)
+		if err == nil && !strings.Contains(name, "=") {
+			out["SCHILY.xattr."+name] = string(value[:size])
+		}
+	}
+	return out
+}
