@@ -63,13 +63,14 @@ func fileActs() map[string]func(args []string) error {
 		"mmap-write": mmapWrite,
 
 		// Landlock does not check these; see TestKnownLimits.
-		"stat":     func(a []string) error { var st unix.Stat_t; return unix.Stat(a[0], &st) },
-		"chdir":    func(a []string) error { return unix.Chdir(a[0]) },
-		"chmod":    func(a []string) error { return unix.Chmod(a[0], 0o600) },
-		"utime":    func(a []string) error { return unix.Utimes(a[0], make([]unix.Timeval, 2)) },
-		"setxattr": func(a []string) error { return unix.Setxattr(a[0], "user.zsbx", []byte("x"), 0) },
-		"path":     func(a []string) error { return open(a[0], unix.O_PATH) },
-		"memfd":    execMemfd,
+		"stat":         func(a []string) error { var st unix.Stat_t; return unix.Stat(a[0], &st) },
+		"chdir":        func(a []string) error { return unix.Chdir(a[0]) },
+		"chmod":        func(a []string) error { return unix.Chmod(a[0], 0o600) },
+		"utime":        func(a []string) error { return unix.Utimes(a[0], make([]unix.Timeval, 2)) },
+		"setxattr":     func(a []string) error { return unix.Setxattr(a[0], "user.zsbx", []byte("x"), 0) },
+		"mark a layer": func(a []string) error { return unix.Setxattr(a[0], overlayMark, []byte("y"), 0) },
+		"path":         func(a []string) error { return open(a[0], unix.O_PATH) },
+		"memfd":        execMemfd,
 		"lease": func(a []string) error {
 			return reading(a[0], func(fd int) error {
 				_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
