@@ -127,9 +127,10 @@ type Plan struct {
 	noHosts      string             // why none can be, although the policy lists some
 	profileRules int                // how many rules the Seatbelt profile has
 
-	names []netip.Addr  // the machine's name servers, if the command has to look up addresses
-	audit protect.Audit // what Snapshot compares
-	found deny.Searched // what denials match in trees
+	opened []string      // protected files that may be written in layers
+	names  []netip.Addr  // the machine's name servers, if the command has to look up addresses
+	audit  protect.Audit // what Snapshot compares
+	found  deny.Searched // what denials match in trees
 
 	model     *Plan               // Options.Model
 	reopened  []landlock.PathRule // rights for reopening descriptors 0 to 2 of the last confined command

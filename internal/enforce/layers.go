@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -18,6 +20,19 @@ func (p *Plan) Layered() []layer.Tree {
 		out = append(out, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
 	}
 	return out
+}
+
+// Opened returns the protected files that the command may write, since what it writes goes to a layer.
+func (p *Plan) Opened() []string { return p.opened }
+
+// openedBy returns the protected files of a set that are left out of the namespace.
+func (p *Plan) openedBy(try *mounts.Try, set *protect.Set) (paths []string) {
+	for _, m := range set.Mounts {
+		if try.Protected && m.Kind == mounts.Protect && p.Mounts.Layered(m.Path) {
+			paths = append(paths, m.Path)
+		}
+	}
+	return paths
 }
 
 // UseLayer says where the layer is that was made for Layered. dir is canonical. Confine needs it.

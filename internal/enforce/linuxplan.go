@@ -31,6 +31,7 @@ func (p *Plan) planLinux(h *host.Host, opts Options) {
 		}
 		rep.mounts = mounts.New(p.mountRequest(h, none, table, rep))
 		p.Mounts = rep.mounts.Plan
+		p.opened = p.openedBy(&opts.Try, &rep.set)
 		p.tmp = rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, p.Caps.Landlock)
 		p.own = p.Policy.Net.OwnOnly() && p.noOwnNet() == ""

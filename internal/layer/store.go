@@ -22,6 +22,8 @@ type Record struct {
 	Dir     string   // where
 	Began   time.Time
 	Trees   []Tree
+
+	Protected []string // paths in the trees that are protected outside, and that the command could write
 }
 
 // Tree is a directory that has a layer.

@@ -121,6 +121,9 @@ type Options struct {
 	// although the command may do it.
 	Model *enforce.Plan
 
+	// Try says more about layers, if the policy asks for them.
+	Try Try
+
 	// InPlace tells Plan that the command is to replace this process (Exec).
 	InPlace bool
 }

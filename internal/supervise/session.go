@@ -146,12 +146,12 @@ func (c *Command) Served() {
 	}
 }
 
-// Reap ends a session of the store with all that is left of it, as Store.Reap does,
-// and removes its private temporary directory.
+// Reap ends a session of the store with all that is left of it, as Store.Reap does. It removes its
+// private temporary directory, and freezes its layer.
 func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error) {
 	r, err := st.Reap(ctx, id)
 	if err == nil && r.Removed { // no record leads to the directory any more
-		err = tempdir.RemoveOf(r.Temp)
+		err = errors.Join(tempdir.RemoveOf(r.Temp), freezeLayerOf(r.ID))
 	}
 	return r, err
 }

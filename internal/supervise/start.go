@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/hosts"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise/internal/stdio"
 	"github.com/zsbx/zsbx/internal/track"
@@ -38,8 +39,9 @@ type Command struct {
 	proxy    *hosts.Front  // nil unless these are reached by a proxy
 	reached  reached       // with Options.ObserveHosts
 	before   *enforce.Snapshot
-	note     note      // what was stored for whoever reports if this process is killed
-	reserved sync.Once // reserveThreads was called
+	layer    *layer.Layer // what the command writes goes there; nil if it is written at once
+	note     note         // what was stored for whoever reports if this process is killed
+	reserved sync.Once    // reserveThreads was called
 
 	trouble error // with the caller's terminal, reported by Wait
 	ctx     context.Context
@@ -152,6 +154,9 @@ func (c *Command) giveUp() {
 	c.files.CloseCommand()
 	c.files.Close()
 	c.relay.Close()
+	if err := c.dropLayer(); err != nil {
+		c.warn(Warning{Text: fmt.Sprintf("removing the layer of a command that was not started: %v", err)})
+	}
 	c.leaveTemp(false)
 }
 
@@ -265,6 +270,9 @@ func (c *Command) try(cmd fork.Command) error {
 	cmd.Terminal = cmd.Terminal || c.o.Controlling
 	if c.plan != nil {
 		c.plan.ForSession(c.s.ID())
+		if err := c.makeLayer(); err != nil {
+			return err
+		}
 		err := c.serveProxy()
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/supervise/internal/job"
 	"github.com/zsbx/zsbx/internal/track"
 )
@@ -34,6 +35,9 @@ type Result struct {
 
 	// Reached has the rules that the command needed, with Options.ObserveHosts.
 	Reached []rule.Rule
+
+	// Layer has what the command wrote, if the policy has writes = "try"; nil if that is nothing.
+	Layer *layer.Layer
 
 	// Home has the files that were written into a private home, and directories, which end in
 	// "/". It is empty if the home is kept.
@@ -97,7 +101,7 @@ func (c *Command) Wait() (Result, error) {
 	if !c.emptied {
 		c.clearUp(&r)
 	}
-	err = c.log.end(c, &r, errors.Join(over, err, closeErr))
+	err = c.log.end(c, &r, errors.Join(over, err, closeErr, c.endLayer(&r)))
 	if !c.o.Job {
 		c.Told()
 	}

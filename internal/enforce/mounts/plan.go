@@ -139,7 +139,7 @@ func New(q Request) Result {
 		return Result{None: why, Home: why, Pids: why, Try: why, Tmp: q.tmp(nil)}
 	case len(why) == 0:
 		const none = "accepted, and nothing else needs a mount namespace"
-		return Result{None: none, Home: q.NoHome, Pids: q.NoPids, Tmp: q.tmp(nil)}
+		return Result{None: none, Home: q.NoHome, Pids: q.NoPids, Try: q.Try.None, Tmp: q.tmp(nil)}
 	}
 	overlays, noTry := q.Try.Overlays(q.Policy, writable, q.Table)
 	q.Mounts = q.Try.unprotected(q.Mounts, overlays)

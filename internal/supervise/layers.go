@@ -1,0 +1,193 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/track"
+)
+
+// Try says more about the layers that a policy with writes = "try" asks for.
+type Try struct {
+	All       bool // directories of presets' caches get layers, too
+	Protected bool // the command may write protected files in a layer
+}
+
+// LayerState returns the directory below which this process's environment has zsbx's layers, or "" if
+// there is none.
+func LayerState() string {
+	h := host.Host{Env: os.Environ(), Home: os.Getenv("HOME")}
+	if !filepath.IsAbs(h.Home) {
+		h.Home = host.PasswdHome()
+	}
+	dir := h.StateHome()
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "zsbx")
+}
+
+// try says how the plan makes layers.
+func (c *prepared) try() mounts.Try {
+	t := mounts.Try{All: c.o.Try.All, Protected: c.o.Try.Protected}
+	state := LayerState()
+	switch {
+	case c.o.InPlace:
+		t.None = "a command that replaces zsbx leaves nobody to close the layer"
+	case state == "":
+		t.None = "there is no place for it: set HOME or XDG_STATE_HOME to an absolute path"
+	default:
+		t.State = filepath.Join(c.host.Way(state).Path, "try")
+	}
+	return t
+}
+
+// makeLayer makes the layer that the plan needs. One that was made for an earlier plan is removed.
+func (c *Command) makeLayer() error {
+	if err := c.dropLayer(); err != nil {
+		return err
+	}
+	trees := c.plan.Layered()
+	if len(trees) == 0 {
+		return nil
+	}
+	var err error
+	c.layer, err = layer.Make(LayerState(), layer.Record{
+		Session: c.s.ID(),
+		Name:    c.o.Name,
+		Command: c.o.Args,
+		Dir:     c.resolved.Dir,
+		Began:   time.Now(),
+		Trees:   trees,
+
+		Protected: c.plan.Opened(),
+	})
+	if err != nil {
+		return fmt.Errorf("making a layer for what the command writes: %w", err)
+	}
+	dir, err := filepath.EvalSymlinks(c.layer.Dir)
+	c.plan.UseLayer(dir)
+	return err
+}
+
+// dropLayer removes the layer of a command that has not run.
+func (c *Command) dropLayer() error {
+	if c.layer == nil {
+		return nil
+	}
+	err := c.layer.Remove()
+	c.layer = nil
+	return err
+}
+
+// endLayer freezes the layer, once nothing is left of the command that could write to it, and removes
+// it if nothing was written. The layer of a session that goes on, or of which that is not certain, is
+// left as it is: Settle freezes it later.
+func (c *Command) endLayer(r *Result) error {
+	if c.layer == nil {
+		return nil
+	}
+	r.Layer = c.layer
+	if !r.Report.Done() {
+		return nil
+	}
+	err := c.layer.Freeze()
+	if err == nil {
+		r.Layer, err = unlessEmpty(c.layer)
+	}
+	if err != nil {
+		return &Error{Code: CodeSession, Err: fmt.Errorf("the layer of what the command wrote: %w", err)}
+	}
+	return nil
+}
+
+// unlessEmpty returns a layer that has changes. Another one is removed.
+func unlessEmpty(l *layer.Layer) (*layer.Layer, error) {
+	changes, err := l.Changes()
+	if err != nil || len(changes) > 0 {
+		return l, err
+	}
+	return nil, l.Remove()
+}
+
+// Settle makes a layer ready to be reviewed and applied. A layer whose zsbx was killed, or that left its
+// session running, has to be frozen first. It is an error if the session may still run.
+func Settle(l *layer.Layer) error {
+	if l.Frozen() {
+		return nil
+	}
+	if err := Over(l); err != nil {
+		return err
+	}
+	if err := l.Freeze(); err != nil {
+		return &Error{Code: CodeSession, Err: err}
+	}
+	return nil
+}
+
+// Over returns an error if the session of a layer may still run, and write to it.
+func Over(l *layer.Layer) error {
+	hint := "zsbx reap " + l.Session
+	life, err := lifeOf(l.Session)
+	switch {
+	case err != nil:
+		return &Error{Code: CodeSession, Err: err}
+	case life == track.Lost:
+		err = fmt.Errorf("session %s: it is not certain that nothing of it is left, which could write to its layer",
+			l.Session)
+		return &Error{Code: CodeSession, Hint: hint, Err: err}
+	case life != track.Ended:
+		err = fmt.Errorf("session %s still runs (%s), and may write to its layer", l.Session, life)
+		return &Error{Code: CodeSession, Hint: hint, Err: err}
+	}
+	return nil
+}
+
+// freezeLayerOf freezes the layer of a session that was ended, if it has one.
+func freezeLayerOf(session string) error {
+	all, err := layer.All(LayerState())
+	for _, l := range all {
+		if l.Session == session && !l.Frozen() {
+			return l.Freeze()
+		}
+	}
+	return err
+}
+
+// Lives returns the states of the sessions in the store.
+func Lives() (map[string]track.Life, error) {
+	st, err := track.OpenStore()
+	if err != nil {
+		return nil, err
+	}
+	all, orphans, err := st.Survey()
+	lives := make(map[string]track.Life)
+	for _, i := range append(all, orphans...) {
+		lives[i.ID] = i.Life
+	}
+	return lives, err
+}
+
+// lifeOf returns the state of a session. A session that is not in the store has ended: only one of which
+// nothing is left is removed from it.
+func lifeOf(id string) (track.Life, error) {
+	st, err := track.OpenStore()
+	if err != nil {
+		return "", err
+	}
+	i, err := st.Get(id)
+	if err == nil {
+		err = i.Err
+	}
+	var several interface{ Unwrap() []error }
+	if errors.Is(err, track.ErrNotFound) && !(errors.As(err, &several) && len(several.Unwrap()) > 1) {
+		return track.Ended, nil
+	}
+	return i.Life, err
+}
