@@ -28,7 +28,7 @@ const (
 	Replaces  Kind = "replaces"  // a program that was there before
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
 	Shared    Kind = "shared"    // every user may write it
-	Protected Kind = "protected" // only --try-protected opened it
+	Protected Kind = "protected" // the same, by settings and not by its name
 )
 
 // judge returns all reasons to look at a change.
@@ -43,6 +43,9 @@ func (r *Review) judge(c *layer.Change) []Look {
 	add(c.Refused != "", Refused, c.Refused)
 	why, is := r.acts(c)
 	add(is, Acts, why)
+	name := r.full(c)
+	in := func(p string) bool { return host.Within(name, p) }
+	add(!is && slices.ContainsFunc(r.protected, in), Protected, "programs outside run or trust it")
 	if c.Op != layer.Remove {
 		set := c.Type & (fs.ModeSetuid | fs.ModeSetgid)
 		add(set != 0 && !c.Type.IsDir(), SetID, "runs with the rights of its owner or group")
@@ -51,9 +54,6 @@ func (r *Review) judge(c *layer.Change) []Look {
 		add(out, Leaves, "leads out of the tree, to "+to)
 		add(c.Type&(fs.ModeSymlink|fs.ModeSticky|0o002) == 0o002, Shared, "every user may write it")
 	}
-	name := r.full(c)
-	in := func(p string) bool { return host.Within(name, p) }
-	add(slices.ContainsFunc(r.protected, in), Protected, "it is protected without --try-protected")
 	return all
 }
 

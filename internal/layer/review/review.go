@@ -15,7 +15,7 @@ type Review struct {
 
 	trees     []string // their paths
 	dir       string   // the working directory, below which names are short
-	protected []string // paths that only --try-protected opened
+	protected []string // paths that programs outside run or trust, beside those that protect.Acts knows
 	files     Files
 	at        map[key]int // where a change is in Changes
 	looks     [][]Look    // for each change
@@ -36,7 +36,7 @@ type Files interface {
 // Options says how a review is shown.
 type Options struct {
 	Dir       string   // the working directory; "" for none
-	Protected []string // canonical paths that only --try-protected opened
+	Protected []string // canonical paths that programs outside run or trust, as settings say
 }
 
 // New makes a review of changes in trees, which must be sorted: a directory before what is in it.
