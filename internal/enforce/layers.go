@@ -22,14 +22,21 @@ func (p *Plan) Layered() []layer.Tree {
 	return out
 }
 
-// Opened returns the protected files that the command may write, since what it writes goes to a layer.
+// Opened returns the paths in layers that the command may write although programs outside run or trust
+// them: protected files, if these may be written there, and what is only compared otherwise, such as files
+// that Git's settings name.
 func (p *Plan) Opened() []string { return p.opened }
 
-// openedBy returns the protected files of a set that are left out of the namespace.
+// openedBy returns these paths of a set.
 func (p *Plan) openedBy(try *mounts.Try, set *protect.Set) (paths []string) {
 	for _, m := range set.Mounts {
 		if try.Protected && m.Kind == mounts.Protect && p.Mounts.Layered(m.Path) {
 			paths = append(paths, m.Path)
+		}
+	}
+	for _, c := range set.Paths {
+		if c.Acts() && p.Mounts.Layered(c.Path) {
+			paths = append(paths, c.Path)
 		}
 	}
 	return paths

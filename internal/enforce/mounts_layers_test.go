@@ -109,3 +109,22 @@ func TestOpenedInLayers(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenedBySettings: what is only compared at the end is told, too, but not a git directory that may be
+// made, nor the index.
+func TestOpenedBySettings(t *testing.T) {
+	h := treeHost(map[string]string{
+		"/w/": "", "/w/.git/": "", "/w/.git/HEAD": "", "/w/.git/index": "", "/w/.husky/": "",
+		"/w/.git/config": "[core]\nhooksPath = .husky\n", "/w/sub/": "", "/x/": "",
+	})
+	r := asked(h, "/w", []string{"/w", "/x"})
+	r.Writes.Value = "try"
+	opened := NewPlan(r, canMount(), h, Options{Try: mounts.Try{State: "/state/try"}}).Opened()
+	for p, want := range map[string]bool{
+		"/w/.husky": true, "/w/.git/rebase-merge": true, "/w/.git/config": false, "/w/.git/index": false, "/x/.git": false,
+	} {
+		if slices.Contains(opened, p) != want {
+			t.Errorf("%s: %v, of %q", p, !want, opened)
+		}
+	}
+}

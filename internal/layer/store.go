@@ -23,7 +23,7 @@ type Record struct {
 	Began   time.Time
 	Trees   []Tree
 
-	Protected []string // paths in the trees that are protected outside, and that the command could write
+	Protected []string // paths in the trees that programs outside run or trust, and that the command could write
 }
 
 // Tree is a directory that has a layer.

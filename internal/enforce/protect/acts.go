@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,16 @@ func InBare(rel string, has func(dir string) bool) (why string, is bool) {
 		at += strings.IndexByte(rel[at:]+"/", '/') + 1
 	}
 	return "", false
+}
+
+// Acts reports whether programs outside run or trust a path that is only compared, with what is below it.
+// A git directory is left out: most of what is in it does nothing.
+func (c *Compared) Acts() bool {
+	switch c.Kind {
+	case Any, Missing, ByGit, Content:
+		return path.Base(c.Path) != ".git"
+	}
+	return false
 }
 
 // foldedParts splits a path into its names, in lower case.
