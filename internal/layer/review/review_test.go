@@ -218,6 +218,25 @@ func TestSummaryLong(t *testing.T) {
 	}
 }
 
+// TestListBound: so many bytes are compared to count lines, and it is said that no more are.
+func TestListBound(t *testing.T) {
+	m := memory{is: map[string]string{}, was: map[string]string{}}
+	var all []layer.Change
+	for i := range 20 {
+		name := fmt.Sprintf("f%02d", i)
+		m.is[name] = strings.Repeat("x", MaxText)
+		m.was[name] = "y"
+		c := changedFile(name, 0o644, 0o644)
+		c.Size = MaxText
+		c.Was.Size = 1
+		all = append(all, c)
+	}
+	list := New([]string{"/t"}, all, m, Options{}).List(0, ".")
+	if strings.Count(list, "  +1 -1\n") != 16 || strings.Count(list, "  not compared by lines, 1.0 MiB, was 1 byte\n") != 4 {
+		t.Errorf("%s", list)
+	}
+}
+
 // TestEscaped: nothing that a command named or wrote reaches a terminal as it is.
 func TestEscaped(t *testing.T) {
 	const evil = "a\x1b[2J\n--- b\t\u202e\xff\r"

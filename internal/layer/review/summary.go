@@ -15,6 +15,10 @@ const (
 	maxLines  = 20 // of a summary
 	maxAlone  = 3  // how many changes of one kind in a directory have a line each
 	maxColumn = 40 // how wide a column of names is
+
+	// maxCompared is how many bytes are compared by lines to count these. A command can write files for which
+	// that takes long.
+	maxCompared = 16 << 20
 )
 
 // Summary says for people how much would change, and lists what at most some twenty lines hold: first
@@ -233,18 +237,20 @@ func (r *Review) layout(rows []row) string {
 	}
 	wide = min(wide, maxColumn)
 	var b strings.Builder
+	left := int64(maxCompared)
 	for _, w := range rows {
 		text := w.text
 		if w.change != nil && (text == "" || w.op == layer.Modify) {
-			text = strings.TrimSuffix(r.brief(w.change)+"; "+text, "; ")
+			text = strings.TrimSuffix(r.brief(w.change, left > 0)+"; "+text, "; ")
+			left -= min(w.change.Size, MaxText) + min(wasSize(w.change), MaxText)
 		}
 		fmt.Fprintf(&b, "  %s %-*s  %s\n", sign(w.op), wide, w.name, text)
 	}
 	return b.String()
 }
 
-// brief says in few words what a change is.
-func (r *Review) brief(c *layer.Change) string {
+// brief says in few words what a change is, and compares the lines of a changed file if lines is set.
+func (r *Review) brief(c *layer.Change, lines bool) string {
 	if c.Op != layer.Modify {
 		what := kind(mainMode(c))
 		switch {
@@ -258,7 +264,12 @@ func (r *Review) brief(c *layer.Change) string {
 		}
 		return what
 	}
-	t := r.text(c)
+	var t texts
+	if lines {
+		t = r.text(c)
+	} else if c.Type.IsRegular() {
+		t.why = "not compared by lines"
+	}
 	what := r.what(c, &t)
 	if added, removed := t.counts(); added+removed > 0 {
 		what = strings.TrimSuffix(fmt.Sprintf("+%d -%d; %s", added, removed, what), "; ")
