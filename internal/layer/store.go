@@ -1,14 +1,35 @@
 package layer
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/safepath"
 )
 
 // recordVersion is the format that this package writes.
 const recordVersion = 1
+
+const maxRecord = 16 << 20 // bytes; the arguments of a command are shorter
+
+const (
+	storeDir   = "try"    // in the state directory, with a directory for each layer
+	recordFile = "record" // in a layer, a Record as JSON
+	seenFile   = "seen"   // in a layer that was frozen
+)
 
 // ErrNotFound says that no layer has that id, name or prefix.
 var ErrNotFound = errors.New("no such layer")
@@ -37,37 +58,275 @@ type Layer struct {
 	Record
 
 	Dir    string // where it is kept
-	Damage error  // why Record can't be read. It has only what is known without it
+	Damage error  // why Record can't be read: it has only what is known without it
 }
 
 // TreeDir returns the directory with the upper, work and lower directory of a tree.
 func (l *Layer) TreeDir(n int) string { return filepath.Join(l.Dir, strconv.Itoa(n)) }
 
-var errNotYet = errors.New("not yet")
-
 // Make makes a layer in a state directory such as ~/.local/state/zsbx. Remove removes it.
-func Make(state string, r Record) (*Layer, error) { return nil, errNotYet }
+func Make(state string, r Record) (*Layer, error) {
+	if !isID(r.Session) {
+		return nil, fmt.Errorf("a layer needs the id of a session, not %q", r.Session)
+	}
+	dir, err := makeStore(state)
+	if err != nil {
+		return nil, err
+	}
+	l := &Layer{Record: r, Dir: filepath.Join(dir, r.Session)}
+	l.Version = recordVersion
+	if err := os.Mkdir(l.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	err = l.save(recordFile, wireRecord(&l.Record))
+	for n := range r.Trees {
+		if err == nil {
+			err = l.makeTree(n)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Remove())
+	}
+	return l, nil
+}
 
-// All returns all layers, the oldest first. What could not be read is an error; the others are returned, too.
-func All(state string) ([]*Layer, error) { return nil, nil }
+// makeTree makes the directories of a tree. The upper one has what the tree has: it is what the command sees.
+func (l *Layer) makeTree(n int) error {
+	tree, err := l.openTree(n)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(tree.Fd()), &st); err != nil {
+		return &fs.PathError{Op: "stat", Path: l.Trees[n].Path, Err: err}
+	}
+	dir := l.TreeDir(n)
+	for _, name := range []string{"", "upper", "work", "lower"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	upper, err := os.Open(filepath.Join(dir, "upper"))
+	if err != nil {
+		return err
+	}
+	defer upper.Close()
+	_ = upper.Chown(int(st.Uid), int(st.Gid)) // of another user's tree the user can't make one
+	if err := unix.Fchmod(int(upper.Fd()), uint32(st.Mode)&0o7777); err != nil {
+		return &fs.PathError{Op: "chmod", Path: upper.Name(), Err: err}
+	}
+	if err := copyAttributes(tree, upper); err != nil {
+		return fmt.Errorf("%s: extended attributes: %w", l.Trees[n].Path, err)
+	}
+	return markBeginning(filepath.Join(dir, "lower"))
+}
+
+// markBeginning gives a directory the status change time that began returns. Linux 6.13 and later give a
+// file that changes after it was looked at a time of its own, and everything that changes later a later
+// one. Older ones count in ticks of some milliseconds.
+func markBeginning(dir string) error {
+	_, err := os.Lstat(dir)
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	return err
+}
+
+// began returns when the command may have begun to look at a tree, by the kernel's clock for files.
+func (l *Layer) began(n int) (int64, error) {
+	var st unix.Stat_t
+	name := filepath.Join(l.TreeDir(n), "lower")
+	if err := unix.Lstat(name, &st); err != nil {
+		return 0, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return st.Ctim.Nano(), nil
+}
+
+var errGone = errors.New("the directory has gone, or there is another one in its place")
+
+// openTree opens a tree, if it is the one that the layer was made for. Its device number is not compared,
+// since that may change when the machine restarts.
+func (l *Layer) openTree(n int) (*os.File, error) {
+	t := &l.Trees[n]
+	if t.Path == "" {
+		return nil, errGone
+	}
+	f, err := safepath.OpenFile(t.Path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &st)
+	if err == nil && st.Ino != t.Ino {
+		err = errGone
+	}
+	if err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "open", Path: t.Path, Err: err}
+	}
+	return f, nil
+}
+
+// makeStore returns the directory of all layers, and makes it if it is missing.
+func makeStore(state string) (string, error) {
+	dir, err := store(state)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
+		if err := safepath.MakeDir(state, 0o700, true); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(state, storeDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return store(state)
+}
+
+// store returns the directory of all layers. It must be the user's, and closed to others.
+func store(state string) (string, error) {
+	state, err := filepath.EvalSymlinks(state)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(state, storeDir)
+	if err := mine(state, 0o022); err != nil {
+		return "", err
+	}
+	return dir, mine(dir, 0o077)
+}
+
+// mine returns an error for what is no directory, is another user's or has one of the permissions in not.
+func mine(dir string, not fs.FileMode) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !st.IsDir():
+		return fmt.Errorf("%s: not a directory", dir)
+	case !safepath.OwnedBy(st, os.Geteuid()):
+		return fmt.Errorf("%s: not yours: another user could change what you apply", dir)
+	case st.Mode()&not != 0:
+		return fmt.Errorf("%s: not yours alone: mode %04o lets others in (chmod go-rwx)", dir, st.Mode().Perm())
+	}
+	return nil
+}
+
+func isID(name string) bool {
+	id, err := uuid.Parse(name)
+	return err == nil && id.String() == name
+}
+
+// save writes a file of the layer as JSON, whole or not at all.
+func (l *Layer) save(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(l.Dir, name+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if name == seenFile && err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Link(f.Name(), filepath.Join(l.Dir, name))
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// load reads the layer in a directory. One that never had anything in it is fs.ErrNotExist.
+func load(dir string) (*Layer, error) {
+	l := &Layer{Dir: dir}
+	b, err := files.Read(filepath.Join(dir, recordFile), maxRecord)
+	var w record
+	if err == nil {
+		err = json.Unmarshal(b, &w)
+	}
+	id := filepath.Base(dir)
+	if err == nil && (w.Version < 1 || w.Session != id) {
+		err = errors.New("it is not the record of this layer")
+	}
+	if err == nil {
+		l.Record = w.plain()
+		return l, nil
+	}
+	for {
+		st, found := os.Lstat(l.TreeDir(len(l.Trees)))
+		if found != nil {
+			break
+		}
+		l.Began = st.ModTime()
+		l.Trees = append(l.Trees, Tree{})
+	}
+	if len(l.Trees) == 0 && errors.Is(err, fs.ErrNotExist) {
+		return nil, fs.ErrNotExist
+	}
+	l.Session = id
+	l.Damage = fmt.Errorf("the record of layer %s is damaged, so that it can only be thrown away: %w", id, err)
+	return l, nil
+}
+
+// All returns all layers, the oldest first. One whose record is damaged is returned, too, with the error. A
+// directory that can't be used is an error, since it may have layers.
+func All(state string) ([]*Layer, error) {
+	dir, err := store(state)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := files.List(dir, -1)
+	errs := []error{err}
+	var all []*Layer
+	for _, e := range entries {
+		if !isID(e.Name()) {
+			continue
+		}
+		l, err := load(filepath.Join(dir, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is being made or removed
+		}
+		all = append(all, l)
+		errs = append(errs, l.Damage)
+	}
+	slices.SortFunc(all, func(x, y *Layer) int {
+		return cmp.Or(x.Began.Compare(y.Began), cmp.Compare(x.Session, y.Session))
+	})
+	return all, errors.Join(errs...)
+}
 
 // Find returns the layer that ref means: the id of its session, the unambiguous beginning of that, or a
 // name, which means the last that had it. The error is ErrNotFound if there is none.
-func Find(state, ref string) (*Layer, error) { return nil, ErrNotFound }
-
-// Size returns how much space the layer takes, and how many entries it has that are no directories.
-func (l *Layer) Size() (bytes int64, files int, err error) { return 0, 0, errNotYet }
-
-// Remove removes the layer and all that is in it.
-func (l *Layer) Remove() error { return errNotYet }
-
-// Freeze notes the changes, and what the trees have in these places. It may be called once nothing is left of
-// the session. What changes in the trees after that is a conflict.
-func (l *Layer) Freeze() error { return errNotYet }
-
-// Frozen reports whether the layer was frozen.
-func (l *Layer) Frozen() bool { return false }
-
-// Changes returns all changes, sorted by trees and names, a directory before what is in it. What the trees have
-// by now, such as after a part was applied, is left out.
-func (l *Layer) Changes() ([]Change, error) { return nil, errNotYet }
+func Find(state, ref string) (*Layer, error) {
+	all, err := All(state)
+	var named *Layer
+	var hits []*Layer
+	var ids []string
+	for _, l := range all {
+		switch {
+		case ref == "":
+		case l.Name == ref:
+			named = l
+		case strings.HasPrefix(l.Session, strings.ToLower(ref)):
+			hits = append(hits, l)
+			ids = append(ids, l.Session)
+		}
+	}
+	switch {
+	case named != nil:
+		return named, nil
+	case len(hits) == 1:
+		return hits[0], nil
+	case len(hits) > 1:
+		return nil, fmt.Errorf("layer %.80q: %d layers match: %s", ref, len(hits), strings.Join(ids, ", "))
+	}
+	return nil, errors.Join(fmt.Errorf("layer %.80q: %w", ref, ErrNotFound), err)
+}

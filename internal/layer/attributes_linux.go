@@ -1,0 +1,96 @@
+package layer
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// overlayPrefix begins the names of the kernel's own attributes in a layer. What a command sets by such a name
+// gets another prefix after it (Linux 6.7 and later) or is refused.
+const overlayPrefix = "user.overlay."
+
+// kernelAttributes are those that say nothing about what the command saw.
+var kernelAttributes = []string{"origin", "impure", "uuid", "nlink", "upper", "protattr"}
+
+// maxAttribute is the most bytes of a value, and of all names (xattr(7)).
+const maxAttribute = 64 << 10
+
+// Attributes returns the extended attributes of an entry in an open directory that belong to the user: user.*
+// but for the overlay's, access control lists and capabilities. It follows no link.
+func Attributes(dir *os.File, name string) (map[string]string, error) {
+	a, err := attributesOf(dir, name)
+	return a.own, err
+}
+
+// attributes are the extended attributes of an entry.
+type attributes struct {
+	own     map[string]string
+	opaque  bool   // the kernel hides what a lower directory has
+	strange string // the name of one that only the kernel should make, and did not
+}
+
+func attributesOf(dir *os.File, name string) (a attributes, err error) {
+	path := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
+	var small [1024]byte
+	names := small[:]
+	n, err := unix.Llistxattr(path, names)
+	if err == unix.ERANGE {
+		names = make([]byte, maxAttribute)
+		n, err = unix.Llistxattr(path, names)
+	}
+	if err == unix.EOPNOTSUPP || n == 0 && err == nil {
+		return a, nil
+	}
+	if err != nil {
+		return a, &fs.PathError{Op: "listxattr", Path: name, Err: err}
+	}
+	value := make([]byte, maxAttribute)
+	for attr := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+		kernels, overlay := strings.CutPrefix(attr, overlayPrefix)
+		if !overlay && !counts(attr) || overlay && slices.Contains(kernelAttributes, kernels) {
+			continue
+		}
+		size, err := unix.Lgetxattr(path, attr, value)
+		switch {
+		case err != nil:
+			return a, &fs.PathError{Op: "getxattr", Path: name, Err: fmt.Errorf("%s: %w", attr, err)}
+		case overlay && kernels == "opaque" && string(value[:size]) == "y":
+			a.opaque = true
+		case overlay:
+			a.strange = attr
+		default:
+			if a.own == nil {
+				a.own = make(map[string]string)
+			}
+			a.own[attr] = string(value[:size])
+		}
+	}
+	return a, nil
+}
+
+// capabilityAttribute gives a program rights that whoever starts it need not have.
+const capabilityAttribute = "security.capability"
+
+const aclPrefix = "system.posix_acl_" // access and default
+
+// counts reports whether an attribute is part of what a command makes.
+func counts(attr string) bool {
+	return strings.HasPrefix(attr, "user.") || strings.HasPrefix(attr, aclPrefix) || attr == capabilityAttribute
+}
+
+// copyAttributes gives one directory the attributes of another one.
+func copyAttributes(from, to *os.File) error {
+	own, err := Attributes(from, ".")
+	for name, value := range own {
+		if err == nil {
+			err = unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0)
+		}
+	}
+	return err
+}

@@ -1,0 +1,341 @@
+package layer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// MaxChanges is how many changes a layer may have. One with more can only be thrown away.
+	MaxChanges = 1_000_000
+
+	maxNames = 512 << 20 // bytes of the paths of all changes
+	maxDepth = 256       // directories in each other; each takes descriptors
+	maxSums  = 512 << 20 // bytes that Freeze reads, so that a file of which only times change is no conflict
+)
+
+// ErrTooMany says that a layer has more than MaxChanges changes, or that their paths are too long.
+var ErrTooMany = fmt.Errorf("it has more than %d changes, or too long paths: it can only be thrown away", MaxChanges)
+
+// reader finds the changes of a layer.
+type reader struct {
+	layer *Layer
+	uid   int
+	gids  []int
+	sums  int64 // bytes that may still be read
+	names int   // bytes of all paths so far
+	out   []Change
+
+	tree  int
+	began int64
+	gone  bool // the tree is not there
+}
+
+// place is a directory that is being read.
+type place struct {
+	upper, lower *os.File // lower is nil if there is none
+	path         string
+	opaque       bool // what the lower one has was removed
+	late         bool // the lower one changed, or something above it, after the command began
+	depth        int
+}
+
+// read returns all changes of a layer, and which trees have gone. At most sums bytes of files are read.
+func (l *Layer) read(sums int64) (changes []Change, gone []bool, err error) {
+	gids, err := os.Getgroups()
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), sums: sums}
+	for n := range l.Trees {
+		if err := r.readTree(n); err != nil {
+			return nil, nil, fmt.Errorf("layer %s: %w", l.Session, err)
+		}
+		gone = append(gone, r.gone)
+	}
+	return r.out, gone, nil
+}
+
+func (r *reader) readTree(n int) error {
+	var err error
+	r.tree = n
+	r.began, err = r.layer.began(n)
+	if err != nil {
+		return err
+	}
+	upper, err := os.Open(r.layer.TreeDir(n) + "/upper")
+	if err != nil {
+		return err
+	}
+	defer upper.Close()
+	lower, err := r.layer.openTree(n)
+	r.gone = isGone(err)
+	if err != nil && !r.gone {
+		return err
+	}
+	if err == nil {
+		defer lower.Close()
+		if err := r.top(upper, lower); err != nil {
+			return err
+		}
+	}
+	return r.dir(place{upper: upper, lower: lower, path: "."})
+}
+
+// isGone reports whether an error says that something is not there, and not that it is closed.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errGone) || errors.Is(err, unix.ENOTDIR) ||
+		errors.Is(err, unix.ELOOP)
+}
+
+// top compares a tree itself. A user can't give the layer another user's tree's owner.
+func (r *reader) top(upper, lower *os.File) error {
+	up, err := look(upper, ".")
+	if err != nil {
+		return err
+	}
+	low, err := look(lower, ".")
+	if err != nil {
+		return err
+	}
+	if r.uid != 0 {
+		up.st.Uid = low.st.Uid
+		up.st.Gid = low.st.Gid
+	}
+	return r.compare(".", up, low, attributes{}, false)
+}
+
+// dir reads a directory of the layer.
+func (r *reader) dir(p place) error {
+	names, err := list(p.upper)
+	if err != nil {
+		return err
+	}
+	if p.opaque && p.lower != nil {
+		hidden, err := list(p.lower)
+		if err != nil {
+			return err
+		}
+		names = append(names, hidden...)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := r.entry(p, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list returns the names in a directory.
+func list(dir *os.File) ([]string, error) {
+	names, err := dir.Readdirnames(MaxChanges + 1)
+	if err == io.EOF {
+		err = nil
+	}
+	if err == nil && len(names) > MaxChanges {
+		err = ErrTooMany
+	}
+	return names, err
+}
+
+// entry compares what the layer and the tree have by one name.
+func (r *reader) entry(p place, name string) error {
+	up, err := look(p.upper, name)
+	if err != nil {
+		return err
+	}
+	low, err := look(p.lower, name)
+	if err != nil {
+		return err
+	}
+	rel := path.Join(p.path, name)
+	if up == nil || up.whiteout() {
+		return r.removed(rel, low, p.late, p.depth)
+	}
+	attrs, err := attributesOf(p.upper, name)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	late := p.late || low != nil && r.changedSince(low) && (!up.isDir() || !low.isDir() || attrs.opaque)
+	if err := r.compare(rel, up, low, attrs, late); err != nil {
+		return err
+	}
+	if !up.isDir() {
+		return r.emptied(rel, low, late, p.depth)
+	}
+	if r.closed(up) != "" || r.tooDeep(p.depth) {
+		return nil
+	}
+	next := place{path: rel, opaque: attrs.opaque, late: late, depth: p.depth + 1}
+	next.upper, err = up.list()
+	if err != nil {
+		return err
+	}
+	defer next.upper.Close()
+	if low.isDir() {
+		next.lower, err = low.list()
+		if err != nil {
+			r.refuse("what the tree has in it can't be read")
+			return nil
+		}
+		defer next.lower.Close()
+	}
+	return r.dir(next)
+}
+
+// changedSince reports whether an entry of a tree changed after the command began. It may have been put there
+// then, too.
+func (r *reader) changedSince(low *entry) bool { return low.st.Ctim.Nano() >= r.began }
+
+// compare adds the change of something that the layer has. Of a directory it is not what is in it.
+func (r *reader) compare(rel string, up, low *entry, a attributes, late bool) error {
+	c := Change{
+		Path: rel, Op: Add, Type: up.mode, Size: up.st.Size,
+		Inode: up.st.Ino, Links: uint64(up.st.Nlink),
+		Refused: r.refused(up, low, a),
+	}
+	if low == nil {
+		return r.add(c, nil, false)
+	}
+	c.Op = Modify
+	if a.strange == "" && r.closed(up) == "" {
+		is, err := same(up, low)
+		if err != nil && !isGone(err) && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		if is {
+			return nil
+		}
+	}
+	return r.add(c, low, late)
+}
+
+// removed adds the changes for what the layer removes. low is nil if the tree has nothing there.
+func (r *reader) removed(rel string, low *entry, late bool, depth int) error {
+	c := Change{Path: rel, Op: Remove}
+	if low == nil {
+		if r.gone {
+			return r.add(c, nil, false)
+		}
+		return nil
+	}
+	late = late || r.changedSince(low)
+	c.Type = low.mode
+	c.Size = low.st.Size
+	if err := r.add(c, low, late); err != nil {
+		return err
+	}
+	return r.emptied(rel, low, late, depth)
+}
+
+// emptied adds the changes for what is in a directory of the tree in place of which the layer has none.
+func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
+	if !low.isDir() || r.tooDeep(depth) {
+		return nil
+	}
+	dir, err := low.list()
+	if err != nil {
+		r.refuse("what the tree has in it can't be read")
+		return nil
+	}
+	defer dir.Close()
+	names, err := list(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e, err := look(dir, name)
+		if err == nil {
+			err = r.removed(path.Join(rel, name), e, late, depth+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a change of something in place of which the tree has low, or nil.
+func (r *reader) add(c Change, low *entry, late bool) error {
+	r.names += len(c.Path)
+	if len(r.out) == MaxChanges || r.names > maxNames {
+		return ErrTooMany
+	}
+	c.Tree = r.tree
+	if low != nil {
+		c.Was = low.state()
+		c.Was.Late = late
+		if summed := low.mode.IsRegular() || low.mode&fs.ModeSymlink != 0; summed && low.st.Size <= r.sums {
+			r.sums -= low.st.Size
+			c.Was.Sum, _ = low.sum() // without one, the times decide
+		}
+	}
+	r.out = append(r.out, c)
+	return nil
+}
+
+// refuse says that the last change is never made real.
+func (r *reader) refuse(why string) {
+	if len(r.out) > 0 && r.out[len(r.out)-1].Refused == "" {
+		r.out[len(r.out)-1].Refused = why
+	}
+}
+
+// tooDeep reports whether a directory is not looked into. What it is in is refused.
+func (r *reader) tooDeep(depth int) bool {
+	if depth < maxDepth {
+		return false
+	}
+	r.refuse(fmt.Sprintf("more than %d directories are in each other: what is deeper is not looked at", maxDepth))
+	return true
+}
+
+// refused returns why something that the layer has is never made real.
+func (r *reader) refused(up, low *entry, a attributes) string {
+	set := up.mode & (fs.ModeSetuid | fs.ModeSetgid)
+	uid := up.st.Uid
+	gid := up.st.Gid
+	foreign := int(uid) != r.uid && (low == nil || low.st.Uid != uid)
+	foreignGroup := !slices.Contains(r.gids, int(gid)) && (low == nil || low.st.Gid != gid)
+	for _, reason := range []struct {
+		is  bool
+		why string
+	}{
+		{up.mode&fs.ModeDevice != 0, "a device"},
+		{up.mode.IsRegular() && set != 0, "it would run with the rights of its owner or group (set-user-ID, set-group-ID)"},
+		{a.own[capabilityAttribute] != "", "it would run with capabilities"},
+		{a.strange != "", "it has the attribute " + a.strange + ", which belongs to overlays"},
+		{r.uid != 0 && foreign, "its owner is another user"},
+		{r.uid != 0 && foreignGroup, "its group is not one of yours"},
+	} {
+		if reason.is {
+			return reason.why
+		}
+	}
+	return r.closed(up)
+}
+
+// closed returns why something in the layer can't be read, or "". Root can.
+func (r *reader) closed(up *entry) string {
+	need := fs.FileMode(0)
+	switch {
+	case r.uid == 0:
+	case up.isDir():
+		need = 0o500
+	case up.mode.IsRegular():
+		need = 0o400
+	}
+	if up.mode&need == need {
+		return ""
+	}
+	return fmt.Sprintf("its mode %04o closes it to its owner, so that it can't be read", up.mode.Perm())
+}

@@ -1,0 +1,273 @@
+package layer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/zsbx/zsbx/internal/files"
+)
+
+const maxSeen = 4 << 30 // bytes; MaxChanges take less
+
+// The conflicts. Something changed outside after the command began.
+const (
+	conflictGone    = "the tree has gone, or there is another one in its place"
+	conflictWasGone = "the tree was not there when the command had ended"
+	conflictLate    = "it changed outside while the command ran"
+	conflictChanged = "it has changed outside since"
+	conflictRemoved = "it has been removed outside since"
+	conflictMade    = "it has been made outside since"
+	conflictAbove   = "the directory that it was in has gone"
+	conflictNew     = "something has been put into it outside since"
+)
+
+// Freeze notes the changes, and what the trees have in these places. It may be called once nothing is left of
+// the session. What changes in the trees after that is a conflict. A second Freeze does nothing.
+func (l *Layer) Freeze() error {
+	if l.Damage != nil || l.Frozen() {
+		return l.Damage
+	}
+	changes, gone, err := l.read(maxSums)
+	if err != nil {
+		return err
+	}
+	s := seen{Version: recordVersion, Gone: gone, Changes: make([]change, len(changes))}
+	for i := range changes {
+		s.Changes[i] = change{changes[i], exact(changes[i].Path)}
+	}
+	err = l.save(seenFile, &s)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // by another process meanwhile
+	}
+	return err
+}
+
+// Frozen reports whether the layer was frozen.
+func (l *Layer) Frozen() bool {
+	_, err := os.Lstat(filepath.Join(l.Dir, seenFile))
+	return err == nil
+}
+
+// Changes returns all changes, sorted by trees and names, a directory before what is in it. What the trees have
+// by now, such as after a part was applied, is left out. Before Freeze it is what can be seen by now.
+func (l *Layer) Changes() ([]Change, error) {
+	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.current()
+	}
+	var s seen
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err == nil && len(s.Gone) != len(l.Trees) {
+		err = errors.New("it is not about this layer")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
+	}
+	out := make([]Change, 0, len(s.Changes))
+	for i := range s.Changes {
+		c := s.Changes[i].Change
+		c.Path = string(s.Changes[i].Path)
+		out = append(out, c)
+	}
+	return l.settle(out, s.Gone)
+}
+
+// current returns the changes of a layer that was not frozen.
+func (l *Layer) current() ([]Change, error) {
+	changes, gone, err := l.read(0)
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case gone[c.Tree]:
+			c.Conflict = conflictGone
+		case c.Was != nil && c.Was.Late:
+			c.Conflict = conflictLate
+		}
+	}
+	return changes, err
+}
+
+// settler compares what was noted with what the trees have now.
+type settler struct {
+	changes      []Change
+	dirs         map[string]bool // the directories that changes make
+	gone         map[string]bool // what changes remove
+	upper, lower *cursor
+}
+
+// settle leaves out the changes that are real by now, and finds the conflicts of the others.
+func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
+	for n := range l.Trees {
+		var part []Change
+		for len(all) > 0 && all[0].Tree == n {
+			part = append(part, all[0])
+			all = all[1:]
+		}
+		lower, err := l.openTree(n)
+		switch {
+		case err != nil && !isGone(err):
+			return nil, err
+		case err != nil:
+			out = append(out, mark(part, conflictGone)...)
+			continue
+		case wasGone[n]:
+			out = append(out, mark(part, conflictWasGone)...)
+			lower.Close()
+			continue
+		}
+		upper, _ := os.Open(l.TreeDir(n) + "/upper") // without it, nothing is real by now
+		s := newSettler(part, upper, lower)
+		for i := range part {
+			keep, err := s.settle(&part[i])
+			if err != nil {
+				s.close()
+				return nil, err
+			}
+			if keep {
+				out = append(out, part[i])
+			}
+		}
+		s.close()
+	}
+	return out, nil
+}
+
+func mark(all []Change, conflict string) []Change {
+	for i := range all {
+		all[i].Conflict = conflict
+	}
+	return all
+}
+
+func newSettler(part []Change, upper, lower *os.File) *settler {
+	s := &settler{
+		dirs:  make(map[string]bool),
+		gone:  make(map[string]bool),
+		upper: &cursor{top: upper},
+		lower: &cursor{top: lower},
+	}
+	for i := range part {
+		c := &part[i]
+		s.gone[c.Path] = c.Op == Remove
+		if c.Op != Remove && c.Type.IsDir() && (c.Was == nil || !c.Was.Mode.IsDir()) {
+			s.dirs[c.Path] = true
+		}
+	}
+	return s
+}
+
+func (s *settler) close() {
+	s.upper.close()
+	s.lower.close()
+}
+
+// find returns what a tree or the layer has in the place of a change, nil if nothing.
+func find(in *cursor, c *Change) (*entry, error) {
+	dir, err := in.open(path.Dir(c.Path))
+	if err != nil {
+		return nil, err
+	}
+	return look(dir, path.Base(c.Path))
+}
+
+// settle finds the conflict of a change. It is not kept if the tree has it by now.
+func (s *settler) settle(c *Change) (keep bool, err error) {
+	now, err := find(s.lower, c)
+	above := isGone(err) // the directory that it is in is not there
+	if err != nil && !above {
+		return false, err
+	}
+	if now == nil && c.Op == Remove {
+		return false, nil
+	}
+	differs := c.Was == nil || now == nil || c.Was.differs(now)
+	if now != nil && c.Op != Remove && (differs || c.Type.IsDir()) {
+		up, err := find(s.upper, c)
+		if err == nil && up != nil {
+			is, _ := same(up, now)
+			if is {
+				return false, nil
+			}
+		}
+	}
+	c.Conflict, err = s.conflict(c, now, above)
+	return true, err
+}
+
+// conflict returns how the tree has changed in the place of a change.
+func (s *settler) conflict(c *Change, now *entry, above bool) (string, error) {
+	if c.Was != nil && c.Was.Late {
+		return conflictLate, nil
+	}
+	if above && !s.dirs[path.Dir(c.Path)] {
+		return conflictAbove, nil
+	}
+	switch {
+	case now == nil && c.Was == nil:
+		return "", nil
+	case now == nil:
+		return conflictRemoved, nil
+	case c.Was == nil:
+		return conflictMade, nil
+	}
+	if c.Was.changed(now) {
+		return conflictChanged, nil
+	}
+	if now.isDir() && (c.Op == Remove || !c.Type.IsDir()) {
+		return s.filled(c, now)
+	}
+	return "", nil
+}
+
+// filled looks for something in a directory that the change removes, and that no change removes.
+func (s *settler) filled(c *Change, now *entry) (string, error) {
+	if !c.Was.differs(now) {
+		return "", nil
+	}
+	dir, err := now.list()
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	names, err := list(dir)
+	for _, name := range names {
+		if !s.gone[path.Join(c.Path, name)] {
+			return conflictNew, err
+		}
+	}
+	return "", err
+}
+
+// differs reports whether anything may have changed since.
+func (s *State) differs(now *entry) bool {
+	n := now.state()
+	n.Sum = s.Sum
+	n.Late = s.Late
+	return *n != *s
+}
+
+// changed reports whether something has changed since that matters: of a file more than its times, and of a
+// directory not what is in it.
+func (s *State) changed(now *entry) bool {
+	if !s.differs(now) {
+		return false
+	}
+	if s.Mode != now.mode || s.UID != now.st.Uid || s.GID != now.st.Gid {
+		return true
+	}
+	if !s.Mode.IsRegular() && s.Mode&fs.ModeSymlink == 0 {
+		return false
+	}
+	if s.Size != now.st.Size || s.Sum == "" {
+		return true
+	}
+	sum, err := now.sum()
+	return err != nil || sum != s.Sum
+}
