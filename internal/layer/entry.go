@@ -38,14 +38,22 @@ func look(dir *os.File, name string) (*entry, error) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
 	e.mode = files.Mode(uint32(e.st.Mode))
-	for bit, mode := range map[uint32]fs.FileMode{
-		unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky,
-	} {
-		if uint32(e.st.Mode)&bit != 0 {
-			e.mode |= mode
+	for _, b := range setBits {
+		if uint32(e.st.Mode)&b.bit != 0 {
+			e.mode |= b.mode
 		}
 	}
 	return e, nil
+}
+
+// setBits are those that files.Mode leaves out.
+var setBits = []struct {
+	bit  uint32
+	mode fs.FileMode
+}{
+	{unix.S_ISUID, fs.ModeSetuid},
+	{unix.S_ISGID, fs.ModeSetgid},
+	{unix.S_ISVTX, fs.ModeSticky},
 }
 
 func (e *entry) isDir() bool { return e != nil && e.mode.IsDir() }

@@ -311,7 +311,8 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 		why string
 	}{
 		{up.mode&fs.ModeDevice != 0, "a device"},
-		{up.mode.IsRegular() && set != 0, "it would run with the rights of its owner or group (set-user-ID, set-group-ID)"},
+		{up.mode.IsRegular() && set&fs.ModeSetuid != 0, "it would run with the rights of its owner (set-user-ID)"},
+		{up.mode.IsRegular() && set != 0, "it would run with the rights of its group (set-group-ID)"},
 		{a.own[capabilityAttribute] != "", "it would run with capabilities"},
 		{a.strange != "", "it has the attribute " + a.strange + ", which belongs to overlays"},
 		{r.uid != 0 && foreign, "its owner is another user"},
