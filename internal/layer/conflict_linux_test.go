@@ -72,7 +72,7 @@ func TestConflicts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x := newTried(t, "set -e\n"+c.before)
-			x.inside("set -e\n" + c.script)
+			x.insideOnly("set -e\n" + c.script)
 			x.outside(c.outside)
 			if got := texts(x.changes()); !slices.Equal(got, c.during) {
 				t.Errorf("changed while it ran, not frozen: %q, not %q", got, c.during)
@@ -82,7 +82,7 @@ func TestConflicts(t *testing.T) {
 				t.Errorf("changed while it ran: %q, not %q", got, c.during)
 			}
 			x = newTried(t, "set -e\n"+c.before)
-			x.inside("set -e\n" + c.script)
+			x.insideOnly("set -e\n" + c.script)
 			x.freeze()
 			x.outside(c.outside)
 			if got := texts(x.changes()); !slices.Equal(got, c.after) {
@@ -96,7 +96,7 @@ func TestConflicts(t *testing.T) {
 // that is in it is a conflict, however old.
 func TestMovedIn(t *testing.T) {
 	x := newTried(t, "mkdir -p ../old/x; echo a >../old/x/f; echo b >../old/g")
-	x.inside("mkdir d; echo c >d/f")
+	x.insideOnly("mkdir d; echo c >d/f")
 	if err := unix.Setxattr(x.layer.TreeDir(0)+"/upper/d", overlayPrefix+"opaque", []byte("y"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBeginning(t *testing.T) {
 // TestPartlyApplied: what the tree has by now is no change any more.
 func TestPartlyApplied(t *testing.T) {
 	x := newTried(t, "echo a >f; echo b >g; mkdir d; echo c >d/h; chmod 755 d; chmod 644 f g d/h")
-	x.inside("echo x >f; touch -d 2001-01-01 f; rm g; chmod 700 d; mkdir n; chmod 700 n; echo y >n/i")
+	x.insideOnly("echo x >f; touch -d 2001-01-01 f; rm g; chmod 700 d; mkdir n; chmod 700 n; echo y >n/i")
 	x.freeze()
 	all := texts(x.changes())
 	if want := []string{"~ d", "~ f", "- g", "+ n", "+ n/i"}; !slices.Equal(all, want) {
