@@ -74,7 +74,7 @@ func npm() ([]layer.Change, memory) {
 		m.is["node_modules/.bin/"+name] = "../" + name + "/cli.js"
 		all = append(all, added("node_modules/"+name, dirMode, 0))
 		for j := range 20 {
-			all = append(all, added(fmt.Sprintf("node_modules/%s/f%d.js", name, j), 0o644, 1000))
+			all = append(all, added(fmt.Sprintf("node_modules/%s/f%d.js", name, j), 0o644|fs.FileMode(j/19*0o111), 1000))
 		}
 	}
 	return sorted(all), m
@@ -87,12 +87,12 @@ func TestSummaryNpm(t *testing.T) {
   + .envrc               a shell that enters this directory runs or trusts it
   ~ package.json         +2 -1
   + node_modules/.bin/…  41 programs
-  + node_modules/        820 files, 801 KiB
+  + node_modules/        820 files, 41 programs, 801 KiB
 `
 	if got := r.Summary(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	const list = `  + node_modules/  861 files, 41 programs, 801 KiB
+	const list = `  + node_modules/  861 files, 82 programs, 801 KiB
   + .envrc         a shell that enters this directory runs or trusts it
   ~ package.json   +2 -1
 `

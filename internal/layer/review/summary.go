@@ -137,10 +137,12 @@ func (r *Review) class(i int) class {
 	case c.Op == layer.Remove:
 		return gone
 	}
-	if isProgram(c) {
+	top := r.topmost(c, ".")
+	dir := path.Dir(c.Path)
+	if isProgram(c) && (top == "" || path.Base(dir) == ".bin" || dir == path.Join(top, "bin")) {
 		return newProgram
 	}
-	return otherNew
+	return otherNew // a package has many programs in it that nobody calls by name
 }
 
 // topmost returns the topmost directory that is added or removed as a whole with a change in it, or is that
