@@ -173,7 +173,8 @@ func TestDeep(t *testing.T) {
 	x = newTried(t, deep(100))
 	x.insideOnly("rm -r d*")
 	x.freeze()
-	if got = x.changes(); len(got) != 101 || got[100].Op != Remove {
+	got = x.changes()
+	if len(got) != 101 || got[100].Op != Remove {
 		t.Errorf("%d changes", len(got))
 	}
 }

@@ -132,6 +132,9 @@ func makeLayer(t testing.TB, state, name string, trees ...string) *Layer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if _, err := os.Lstat(l.Dir); err != nil {
+			return
+		}
 		if err := l.Remove(); err != nil {
 			t.Error(err)
 		}
