@@ -177,7 +177,7 @@ func ExplainStart(err error) error {
 		return err
 	}
 	if se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE {
-		return fmt.Errorf("%s (denied or protected) %w: %w", se.Name, landlock.ErrChanged, err)
+		return fmt.Errorf("%s %w: %w", se.Name, landlock.ErrChanged, err)
 	}
 	type failure struct {
 		tag   fork.Tag

@@ -47,11 +47,12 @@ type Step struct {
 // tags, and recognizes failures by them.
 type Tag string
 
-// Same makes a Step fail with ESTALE unless *Got, in Command.Memory, equals Want.
-// The first two words of struct stat (stat(3type)) say which file it is.
+// Same makes a Step fail with ESTALE unless *Got, in Command.Memory, equals Want but for the bits in
+// Ignore. The first two words of struct stat (stat(3type)) say which file it is.
 type Same struct {
-	Got  *[2]uint64
-	Want [2]uint64
+	Got    *[2]uint64
+	Want   [2]uint64
+	Ignore [2]uint64
 }
 
 // TagNamespaces marks a failure to make Command.Namespaces.

@@ -89,8 +89,11 @@ func (t *Try) refuses(tree string, at *resolve.Path, table func() Table) string 
 }
 
 // layered reports whether a path is in a tree that has a layer.
-func layered(overlays []Overlay, p string) bool {
-	return slices.ContainsFunc(overlays, func(o Overlay) bool { return host.Within(p, o.Path) })
+func layered(overlays []Overlay, p string) bool { return overlayOf(overlays, p) >= 0 }
+
+// overlayOf returns the index of the overlay that a path is in, or -1.
+func overlayOf(overlays []Overlay, p string) int {
+	return slices.IndexFunc(overlays, func(o Overlay) bool { return host.Within(p, o.Path) })
 }
 
 // Layered reports whether the command sees a path in a tree that has a layer.

@@ -15,6 +15,11 @@ const (
 	overlayLower = "lower" // empty: the tree is mounted here while the overlay is made
 )
 
+// overlayNumbers are the bits in the numbers of an overlay's file that are not those of the file below:
+// the device, and the bit by which the kernel tells two file systems apart (xino). As long as the file
+// is open, the overlay does not look up again which file is below.
+var overlayNumbers = [2]uint64{^uint64(0), 1 << 63}
+
 // overlayOn returns the overlay on a tree, or nil.
 func (mp *Plan) overlayOn(tree string) *Overlay {
 	for i := range mp.Overlays {
@@ -45,12 +50,17 @@ func (l *stepList) overlay(o *Overlay, tree result) result {
 	l.attach(below, l.open(o.Dir+"/"+overlayLower), o.Path)
 	doing := "an overlay on " + o.Path
 	fs := l.tagged(TagOverlay, doing+": fsopen(2)", unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC)
-	for _, option := range [][2]string{
+	options := [][2]string{
 		{"lowerdir", overlayLower},
 		{"upperdir", overlayUpper},
 		{"workdir", overlayWork},
 		{"index", "off"}, // it would tie the layer to file handles
-	} {
+	}
+	var layer unix.Stat_t
+	if unix.Stat(o.Dir, &layer) != nil || layer.Dev != o.ID.Dev {
+		options = append(options, [2]string{"xino", "on"}) // directories keep their inode numbers, which are checked
+	}
+	for _, option := range options {
 		l.tagged(TagOverlay, doing+": fsconfig(2) of "+option[0], unix.SYS_FSCONFIG, fs,
 			unix.FSCONFIG_SET_STRING, option[0], option[1], 0)
 	}
@@ -71,19 +81,6 @@ func (l *stepList) overlay(o *Overlay, tree result) result {
 	return merged
 }
 
-// checkCovered checks, before the overlays exist, what is to be covered in them: the files of an overlay
-// have other numbers.
-func (l *stepList) checkCovered(mp *Plan) {
-	for _, m := range mp.Mounts {
-		if !mp.Layered(m.Path) {
-			continue
-		}
-		fd := l.open(m.Path)
-		l.check(fd, m.ID, m.Path)
-		l.close(fd)
-	}
-}
-
 // rules adds Landlock's rules for what is in overlays. A rule for a file below an overlay would not
 // hold for the file that the command sees.
 func (l *stepList) rules(rules []landlock.PathRule, ruleset int) {
@@ -93,6 +90,9 @@ func (l *stepList) rules(rules []landlock.PathRule, ruleset int) {
 		}
 		first := result(len(l.steps))
 		fd := l.open(r.Path)
+		if !r.Part {
+			l.check(fd, r.ID, r.Path)
+		}
 		rule := fork.Put(l.mem, landlock.PathBeneath{Rights: r.Rights})
 		l.steps[fd].Out = &rule.Fd
 		l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE,

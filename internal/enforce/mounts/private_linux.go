@@ -96,7 +96,7 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	// Some exist, for example from an earlier attempt. If one is missing, the next steps fail.
 	l.mayFail(first)
 	for i, b := range d.Back {
-		l.attach(trees[i], l.open(b.Path), b.Path)
+		l.attach(trees[i], l.openAt(atCWD, b.Path, b.Path), b.Path)
 	}
 }
 

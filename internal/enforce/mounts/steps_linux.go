@@ -38,6 +38,7 @@ type stepList struct {
 	mem      *fork.Memory
 	steps    []fork.Step
 	overlays []Overlay // that are mounted now
+	merged   []result  // their mounts, which stay open until all is mounted
 }
 
 // call adds a step and returns its index. In args, numbers and pointers are used as they are. A
@@ -92,20 +93,32 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.S
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
 	}
 	l.keepTerminal(o.Terminal)
-	l.checkCovered(mp)
 	var clones []result
+	var merged []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
-		clones = append(clones, l.writable(mp.overlayOn(w), at))
+		o := mp.overlayOn(w)
+		clones = append(clones, l.writable(o, at))
+		if o != nil {
+			merged = append(merged, clones[len(clones)-1])
+		}
 		l.close(at)
 	}
-	l.overlays = mp.Overlays
 	if mp.Writable != nil {
 		l.setAttr(atCWD, "/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 	}
-	for i := range clones {
-		l.attach(clones[i], l.open(mp.Writable[i]), mp.Writable[i])
+	for i, w := range mp.Writable {
+		at := l.open(w)
+		if o := mp.overlayOn(w); o != nil {
+			l.check(at, o.ID, w)
+			l.move(clones[i], at, w)
+			l.close(at)
+			continue
+		}
+		l.attach(clones[i], at, w)
 	}
+	l.overlays = mp.Overlays
+	l.merged = merged
 	l.rules(o.Rules, o.Ruleset)
 	if len(mp.SSH) > 0 {
 		l.copies(SSHDir, mp.SSH)
@@ -121,6 +134,9 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.S
 	}
 	for _, d := range mp.Private {
 		l.private(d, o.Ruleset)
+	}
+	for _, fd := range l.merged {
+		l.close(fd)
 	}
 	l.nameTerminal(o.Terminal)
 	return l.steps
@@ -166,10 +182,20 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 
 func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
 
-// open opens a path with O_PATH without following any link in it.
+// open opens a path with O_PATH without following any link in it. What is in an overlay is opened from
+// there: if directories outside are exchanged meanwhile, their paths lead elsewhere.
 func (l *stepList) open(path string) result {
+	if i := overlayOf(l.overlays, path); i >= 0 {
+		below := "." + path[len(l.overlays[i].Path):]
+		return l.openAt(l.merged[i], below, path)
+	}
+	return l.openAt(atCWD, path, path)
+}
+
+// openAt opens a path relative to a directory. name is for messages.
+func (l *stepList) openAt(dir any, path, name string) result {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	return l.tagged(TagOpen, path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
+	return l.tagged(TagOpen, name, unix.SYS_OPENAT2, dir, path, how, int(unsafe.Sizeof(*how)))
 }
 
 // clone makes a detached mount of the file that fd refers to, with the mounts below it if
@@ -184,10 +210,15 @@ func (l *stepList) clone(fd result, recursive bool) result {
 
 // attach mounts a clone on the file that target refers to, and closes both.
 func (l *stepList) attach(tree, target result, path string) {
-	l.tagged(TagCover, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
-		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	l.move(tree, target, path)
 	l.close(tree)
 	l.close(target)
+}
+
+// move is attach that leaves both open.
+func (l *stepList) move(tree, target result, path string) {
+	l.tagged(TagCover, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // set changes the attributes of a clone or of another mount that fd refers to.
@@ -238,14 +269,19 @@ func (l *stepList) check(fd result, id host.FileID, path string) {
 	if id == (host.FileID{}) || host.Within(path, "/proc") { // procfs changes the inode numbers of some files
 		return
 	}
-	if layered(l.overlays, path) { // its numbers are others, and it was checked before
-		return
+	var ignore [2]uint64
+	if i := overlayOf(l.overlays, path); i >= 0 {
+		if path == l.overlays[i].Path {
+			return // it was checked before, and the overlay's own descriptor refers to it
+		}
+		ignore = overlayNumbers
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})
 	at := l.tagged(TagCheck, path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
 	l.steps[at].Same = fork.Put(l.mem, fork.Same{
-		Got:  (*[2]uint64)(unsafe.Pointer(st)),
-		Want: [2]uint64{id.Dev, id.Ino},
+		Got:    (*[2]uint64)(unsafe.Pointer(st)),
+		Want:   [2]uint64{id.Dev, id.Ino},
+		Ignore: ignore,
 	})
 }
 
