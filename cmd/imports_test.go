@@ -34,6 +34,7 @@ func TestImports(t *testing.T) {
 		{"internal/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
 		{"internal/fork", []string{mod + "policy", mod + "internal/host", mod + "internal/resolve", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
 		{"internal/layer", append(rooms(), mod+"internal/fork")},
+		{"internal/layer/apply", append(rooms(), mod+"internal/fork")},
 		{"internal/shell", rooms()},
 		{"internal/glob", rooms()},
 		{"internal/units", rooms()},

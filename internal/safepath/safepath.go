@@ -122,3 +122,11 @@ func OpenBelow(dir *os.File, rel string, flags int) (*os.File, error) {
 	}
 	return nil, &fs.PathError{Op: "open", Path: rel, Err: err}
 }
+
+// OpenAt is OpenBelow for descriptors.
+func OpenAt(dir int, rel string, flags int) (int, error) {
+	if !filepath.IsLocal(rel) {
+		return -1, fs.ErrNotExist
+	}
+	return openBelow(dir, rel, flags)
+}

@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/layer"
+)
+
+// Options says what is applied. Paths are absolute, and mean all that is below them, too.
+type Options struct {
+	Paths        []string // nil is all
+	Theirs, Ours []string // of conflicts here, take what the command wrote, or leave what is there
+	Progress     func(done, total int)
+}
+
+// Result is what an apply did.
+type Result struct {
+	Applied            int            // changes, with those of an earlier apply that did not end
+	Conflicts, Refused []layer.Change // those among Paths that were not applied
+	Left               int            // changes that the layer still has, without those that Ours dropped
+}
+
+// dirPerm is what the owner of a directory needs to make and remove files in it.
+const dirPerm = 0o300
+
+// node is a change, with those in it if they are made in one step.
+type node struct {
+	*layer.Change
+
+	whole bool // the changes below belong to this one
+	not   bool // it is not made
+	below []*node
+	count int // changes here and below
+}
+
+// at is a place in a tree.
+type at struct {
+	tree int
+	path string
+}
+
+func place(c *layer.Change) at { return at{c.Tree, c.Path} }
+
+// above returns the directory that a place is in. The tree itself is in none.
+func (p at) above() at {
+	if p.path == "." {
+		return at{p.tree, ""}
+	}
+	return at{p.tree, path.Dir(p.path)}
+}
+
+// plan is what is to be done.
+type plan struct {
+	units  []*node     // each is one rename, with all that is below
+	dirs   []*node     // directories that only get another mode or attributes
+	stay   map[at]bool // directories in which a change is not made
+	forced map[at]bool // conflicts that were decided for what the command wrote
+	res    Result      // Applied is 0
+	total  int         // changes in units and dirs
+}
+
+// comes and goes say whether a directory appears or disappears.
+func comes(c *layer.Change) bool { return c.Op != layer.Remove && c.Type.IsDir() && !wasDir(c) }
+func goes(c *layer.Change) bool  { return wasDir(c) && (c.Op == layer.Remove || !c.Type.IsDir()) }
+
+func wasDir(c *layer.Change) bool {
+	if c.Was == nil {
+		return c.Op == layer.Remove && c.Type.IsDir()
+	}
+	return c.Was.Mode.IsDir()
+}
+
+// newPlan decides which changes are made, and which of them in one step.
+func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
+	p := &plan{stay: map[at]bool{}, forced: map[at]bool{}}
+	p.res.Left = len(changes)
+	take := make([]bool, len(changes))
+	for i := range changes {
+		take[i] = p.takes(&changes[i], trees, o)
+	}
+	p.keepWhole(changes, take)
+	nodes := make(map[at]*node) // directories of which the changes below are not made on their own
+	for i := range changes {
+		c := &changes[i]
+		n := &node{Change: c, whole: comes(c) || goes(c), count: 1}
+		above := nodes[place(c).above()]
+		n.not = !take[i] || above != nil && above.not
+		if n.whole && (!n.not || c.Op != layer.Remove) {
+			nodes[place(c)] = n
+		}
+		switch {
+		case n.not:
+			p.stay[place(c).above()] = true
+		case above != nil:
+			above.below = append(above.below, n)
+		case c.Op == layer.Modify && c.Type.IsDir() && !n.whole:
+			p.dirs = append(p.dirs, n)
+		default:
+			p.units = append(p.units, n)
+		}
+	}
+	for _, n := range p.units {
+		p.total += n.sum()
+	}
+	p.total += len(p.dirs)
+	return p
+}
+
+// sum counts the changes of a unit.
+func (n *node) sum() int {
+	for _, b := range n.below {
+		n.count += b.sum()
+	}
+	return n.count
+}
+
+// takes reports whether a change is to be made, as far as that can be said without the others.
+func (p *plan) takes(c *layer.Change, trees []layer.Tree, o Options) bool {
+	full := filepath.Join(trees[c.Tree].Path, c.Path)
+	chosen := o.Paths == nil || among(o.Paths, full)
+	for _, want := range o.Paths { // a file needs the new directories above it
+		chosen = chosen || comes(c) && among([]string{full}, want)
+	}
+	conflict := c.Conflict != ""
+	if !chosen {
+		return false
+	}
+	if c.Refused != "" {
+		p.res.Refused = append(p.res.Refused, *c)
+		return false
+	}
+	if conflict && among(o.Ours, full) {
+		p.res.Left--
+		return false
+	}
+	if conflict && !among(o.Theirs, full) {
+		p.res.Conflicts = append(p.res.Conflicts, *c)
+		return false
+	}
+	p.forced[place(c)] = conflict
+	return true
+}
+
+// among reports whether a path is one of some others or below one.
+func among(paths []string, name string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, "/")+"/")
+	})
+}
+
+// keepWhole leaves directories that would go although something in them stays.
+func (p *plan) keepWhole(changes []layer.Change, take []bool) {
+	stays := make(map[at]bool)
+	for i := len(changes) - 1; i >= 0; i-- {
+		c := &changes[i]
+		if take[i] && goes(c) && stays[place(c)] {
+			take[i] = false
+			p.conflict(c, "something in it stays")
+		}
+		if !take[i] {
+			stays[place(c).above()] = true
+		}
+	}
+}
+
+func (p *plan) conflict(c *layer.Change, why string) {
+	named := *c
+	named.Conflict = why
+	p.res.Conflicts = append(p.res.Conflicts, named)
+}

@@ -1,0 +1,598 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/safepath"
+	"github.com/zsbx/zsbx/internal/shell"
+)
+
+// work is an apply or an undo of one layer.
+type work struct {
+	l     *layer.Layer
+	o     Options
+	j     *journal
+	kept  *os.File // the layer's directory, locked
+	trees []*tree
+	res   Result
+
+	progress    sync.Mutex
+	done, total int
+}
+
+// tree has the open directories of a tree.
+type tree struct {
+	root, upper int
+	dev         uint64
+	stage       int // -1 if there is none
+}
+
+// changed is why a change is a conflict.
+type changed string
+
+func (c changed) Error() string { return string(c) }
+
+// conflictOf says what an error of a system call means if others may have changed the tree meanwhile.
+func conflictOf(err error) error {
+	errno, is := errors.AsType[unix.Errno](err)
+	if !is {
+		return err
+	}
+	switch errno {
+	case unix.ENOENT:
+		return changed("it has gone")
+	case unix.EEXIST:
+		return changed("there is something by now")
+	case unix.ELOOP, unix.ENOTDIR, unix.EXDEV:
+		return changed("a directory above it is a link, another mount or no directory by now")
+	case unix.EACCES, unix.EPERM, unix.EROFS, unix.EBUSY:
+		return refusal(errno.Error())
+	}
+	return err
+}
+
+// Apply makes changes of a layer real. An error says why it did not end. Then what was applied stays so, and
+// Apply goes on, or Undo goes back.
+func Apply(l *layer.Layer, o Options) (Result, error) { return apply(l, o, l.Changes) }
+
+func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Result, error) {
+	w, err := begin(l, false)
+	if err != nil {
+		return Result{}, err
+	}
+	defer w.end()
+	w.o = o
+	err = w.goOn()
+	if err != nil {
+		return w.res, err
+	}
+	before := w.res.Applied
+	changes, err := find()
+	if err != nil {
+		return w.res, err
+	}
+	p := newPlan(changes, l.Trees, o)
+	w.res = p.res
+	w.total = 2 * p.total
+	if p.total > 0 {
+		err = w.round(p)
+	}
+	w.res.Left -= w.res.Applied
+	w.res.Applied += before
+	return w.res, err
+}
+
+// Undo takes back all that was applied. What has changed after that stays, and the error names it.
+func Undo(l *layer.Layer) error {
+	w, err := begin(l, false)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	if len(w.j.Rounds) == 0 {
+		return fmt.Errorf("nothing of layer %s was applied", l.Session)
+	}
+	for i := len(w.j.Rounds) - 1; i >= 0; i-- {
+		err := w.undo(w.j.Rounds[i])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop removes what applies have left in trees, so that nothing can be taken back any more. It is
+// called before Layer.Remove.
+func Drop(l *layer.Layer) error {
+	w, err := begin(l, true)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	for _, r := range w.j.Rounds {
+		if r.State != done {
+			return fmt.Errorf("an apply of layer %s has not ended", l.Session)
+		}
+	}
+	for i := len(w.j.Rounds) - 1; i >= 0; i-- {
+		err = errors.Join(err, w.drop(w.j.Rounds[i]))
+	}
+	return err
+}
+
+// begin opens what a layer and its trees have, and locks out others. With gone, trees may have gone.
+func begin(l *layer.Layer, gone bool) (*work, error) {
+	kept, err := os.Open(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{l: l, kept: kept}
+	err = unix.Flock(int(kept.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		err = fmt.Errorf("layer %s is being applied by another process", l.Session)
+	}
+	if err == nil {
+		w.j, err = load(l)
+	}
+	for n := 0; err == nil && n < len(l.Trees); n++ {
+		var t *tree
+		t, err = openTree(l, n)
+		if err != nil && gone {
+			err = nil
+			t = &tree{root: -1, upper: -1, stage: -1}
+		}
+		w.trees = append(w.trees, t)
+	}
+	if err != nil {
+		w.end()
+		return nil, err
+	}
+	return w, nil
+}
+
+func openTree(l *layer.Layer, n int) (*tree, error) {
+	t := l.Trees[n]
+	root, err := openDir(t.Path)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(root, &st)
+	if err == nil && st.Ino != t.Ino { // the device number may change when the machine restarts
+		err = fmt.Errorf("%s is another directory than the one that the layer belongs to", shell.Quote(t.Path))
+	}
+	upper := -1
+	if err == nil {
+		upper, err = openDir(filepath.Join(l.TreeDir(n), "upper"))
+	}
+	if err != nil {
+		unix.Close(root)
+		return nil, err
+	}
+	return &tree{root: root, upper: upper, dev: st.Dev, stage: -1}, nil
+}
+
+// openDir opens a directory by its canonical path.
+func openDir(name string) (int, error) {
+	f, err := safepath.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer f.Close()
+	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+func (w *work) end() {
+	for _, t := range w.trees {
+		if t == nil {
+			continue // it could not be opened
+		}
+		for _, fd := range []int{t.root, t.upper, t.stage} {
+			if fd >= 0 {
+				unix.Close(fd)
+			}
+		}
+	}
+	w.kept.Close()
+}
+
+// advance counts what is done; a change counts twice: once written, once renamed.
+func (w *work) advance(n int) {
+	w.progress.Lock()
+	defer w.progress.Unlock()
+	w.done += n
+	if w.o.Progress != nil && w.total > 0 {
+		w.o.Progress(w.done/2, w.total/2)
+	}
+}
+
+// goOn ends what a process before this one began.
+func (w *work) goOn() error {
+	for i := len(w.j.Rounds) - 1; i >= 0; i-- {
+		r := w.j.Rounds[i]
+		var err error
+		switch r.State {
+		case staging:
+			err = w.drop(r)
+		case undoing:
+			err = w.undo(r)
+		case committed:
+			err = w.finish(r)
+			w.res.Applied += r.applied()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied counts the changes that were made.
+func (r *round) applied() (n int) {
+	for _, u := range r.Units {
+		if u.made {
+			n += u.Count
+		}
+	}
+	for _, d := range r.Dirs {
+		n += d.Count
+	}
+	return n
+}
+
+// round does what is planned.
+func (w *work) round(p *plan) error {
+	r := &round{State: staging}
+	w.j.Rounds = append(w.j.Rounds, r)
+	err := w.makeStages(r, p)
+	if err == nil {
+		err = w.stage(r, p)
+	}
+	for i := 0; err == nil && i < len(r.Stages); i++ {
+		step("sync")
+		err = unix.Syncfs(w.trees[r.Stages[i].Tree].stage)
+	}
+	if err == nil {
+		r.State = committed
+		err = w.j.write(w.l)
+	}
+	if err != nil {
+		r.State = staging
+		return errors.Join(err, w.drop(r))
+	}
+	err = w.finish(r)
+	for _, u := range r.Units {
+		c := layer.Change{Tree: u.Tree, Path: string(u.Path), Op: u.Op, Type: u.Type}
+		switch {
+		case u.Not == "":
+		case u.Refused:
+			c.Refused = u.Not
+			w.res.Refused = append(w.res.Refused, c)
+		default:
+			c.Conflict = u.Not
+			w.res.Conflicts = append(w.res.Conflicts, c)
+		}
+	}
+	w.res.Applied += r.applied()
+	return err
+}
+
+// makeStages makes the staging directories. The journal names them first.
+func (w *work) makeStages(r *round, p *plan) error {
+	for n, t := range w.trees {
+		if !slices.ContainsFunc(append(p.units, p.dirs...), func(u *node) bool { return u.Tree == n }) {
+			continue
+		}
+		old, ino, err := lookAt(t.root)
+		if err != nil {
+			return err
+		}
+		r.Dirs = append(r.Dirs, &dir{Tree: n, Path: []byte("."), Ino: ino, Old: old})
+		round := strconv.Itoa(len(w.j.Rounds))
+		r.Stages = append(r.Stages, &stage{Tree: n, Name: ".zsbx-try-" + w.l.Session + "-" + round,
+			Kept: fmt.Sprintf("old-%s-%d", round, n)})
+	}
+	err := w.free(r)
+	if err == nil {
+		err = w.j.write(w.l)
+	}
+	for i := 0; err == nil && i < len(r.Stages); i++ {
+		err = w.makeStage(r.Stages[i])
+	}
+	if err == nil {
+		err = w.j.write(w.l)
+	}
+	return err
+}
+
+// free checks that nothing has the names of the staging directories. If something has, they are forgotten.
+func (w *work) free(r *round) error {
+	for _, s := range r.Stages {
+		_, err := lstat(w.trees[s.Tree].root, s.Name)
+		if err != unix.ENOENT {
+			r.Stages = nil
+			name := filepath.Join(w.l.Trees[s.Tree].Path, s.Name)
+			return fmt.Errorf("%s is in the way: an apply needs that name", shell.Quote(name))
+		}
+	}
+	return nil
+}
+
+// makeStage makes a staging directory. What is made in it inherits nothing of the tree's.
+func (w *work) makeStage(s *stage) error {
+	t := w.trees[s.Tree]
+	step("mkdir staging")
+	err := unix.Mkdirat(t.root, s.Name, 0o700)
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: filepath.Join(w.l.Trees[s.Tree].Path, s.Name), Err: err}
+	}
+	t.stage, err = safepath.OpenAt(t.root, s.Name, readDir)
+	if err != nil {
+		return err
+	}
+	err = setAttributes(magic(t.stage), nil)
+	if err == nil {
+		err = unix.Fchmod(t.stage, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	_, s.Ino, err = lookAt(t.stage)
+	if err != nil {
+		return err
+	}
+	return w.canExchange(s.Tree)
+}
+
+// canExchange tries whether the file system can do what an apply needs.
+func (w *work) canExchange(n int) error {
+	stage := w.trees[n].stage
+	step("try exchange")
+	err := errors.Join(unix.Mkdirat(stage, "a", 0o700), unix.Mkdirat(stage, "b", 0o700))
+	if err != nil {
+		return err
+	}
+	err = unix.Renameat2(stage, "a", stage, "b", unix.RENAME_EXCHANGE)
+	if err == nil {
+		err = unix.Renameat2(stage, "a", stage, "c", unix.RENAME_NOREPLACE)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		unix.Unlinkat(stage, name, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return fmt.Errorf("the file system of %s can't exchange files, which an apply needs: %w",
+			shell.Quote(w.l.Trees[n].Path), err)
+	}
+	return nil
+}
+
+// find opens the staging directory of a round, wherever it is by now.
+func (w *work) find(s *stage) error {
+	t := w.trees[s.Tree]
+	if t.stage >= 0 {
+		unix.Close(t.stage)
+		t.stage = -1
+	}
+	for _, in := range []struct {
+		dir  int
+		name string
+	}{{int(w.kept.Fd()), s.Kept}, {t.root, s.Name}} {
+		fd, err := unix.Openat(in.dir, in.name, readDir, 0)
+		if err != nil {
+			continue
+		}
+		_, ino, err := lookAt(fd)
+		if err == nil && ino == s.Ino {
+			t.stage = fd
+			return nil
+		}
+		unix.Close(fd)
+	}
+	return fmt.Errorf("the directory %s, which had the state before an apply, has gone",
+		shell.Quote(filepath.Join(w.l.Trees[s.Tree].Path, s.Name)))
+}
+
+func (w *work) findAll(r *round) error {
+	for _, s := range r.Stages {
+		err := w.find(s)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop removes the staging directories of a round, and forgets it.
+func (w *work) drop(r *round) error {
+	for _, s := range r.Stages {
+		err := w.dropStage(s)
+		if err != nil {
+			return err
+		}
+	}
+	if r.State == staging {
+		w.set(r, false, func(d *dir) bool { return string(d.Path) == "." })
+	}
+	w.j.Rounds = slices.DeleteFunc(w.j.Rounds, func(o *round) bool { return o == r })
+	return w.j.write(w.l)
+}
+
+// dropStage removes a staging directory. One that may not have been made has nothing in it.
+func (w *work) dropStage(s *stage) error {
+	t := w.trees[s.Tree]
+	if s.Ino == 0 {
+		step("rmdir staging")
+		err := unix.Unlinkat(t.root, s.Name, unix.AT_REMOVEDIR)
+		if err == unix.ENOENT {
+			err = nil
+		}
+		return err
+	}
+	if w.find(s) != nil {
+		return nil
+	}
+	for _, in := range []struct {
+		dir  int
+		name string
+	}{{int(w.kept.Fd()), s.Kept}, {t.root, s.Name}} {
+		st, err := lstat(in.dir, in.name)
+		if err == nil && st.Ino == s.Ino {
+			return removeAll(in.dir, in.name)
+		}
+	}
+	return nil
+}
+
+// finish renames what a round has staged.
+func (w *work) finish(r *round) error {
+	err := w.findAll(r)
+	if err != nil {
+		return err
+	}
+	w.open(r)
+	stay := make(map[at]bool)
+	for _, op := range []layer.Op{layer.Add, layer.Modify, layer.Remove} {
+		for _, u := range r.Units {
+			if u.Op != op {
+				continue
+			}
+			err := w.make(u)
+			why, refused := errors.AsType[refusal](err)
+			against, conflict := errors.AsType[changed](err)
+			u.made = err == nil
+			switch {
+			case refused:
+				u.Not = string(why)
+				u.Refused = true
+			case conflict:
+				u.Not = string(against)
+			case err != nil:
+				return fmt.Errorf("can't apply %s: %w", shell.Quote(string(u.Path)), err)
+			}
+			if u.Not != "" {
+				stay[at{u.Tree, path.Dir(string(u.Path))}] = true
+			}
+			w.advance(u.Count)
+		}
+	}
+	err = w.keep(r)
+	if err != nil {
+		return err
+	}
+	for _, d := range r.Dirs {
+		if d.New != nil && stay[at{d.Tree, string(d.Path)}] {
+			d.New.Mtime = asIs
+		}
+	}
+	w.set(r, true, nil)
+	err = w.sync(r)
+	if err != nil {
+		return err
+	}
+	r.State = done
+	err = w.j.write(w.l)
+	for _, u := range r.Units {
+		if err == nil && u.Not != "" && u.Op != layer.Remove {
+			err = removeAll(w.trees[u.Tree].stage, strconv.Itoa(u.N))
+		}
+	}
+	return err
+}
+
+func (w *work) sync(r *round) error {
+	for _, s := range r.Stages {
+		step("sync")
+		err := unix.Syncfs(w.trees[s.Tree].stage)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep moves the staging directories to the layer's, if that is on the same file system.
+func (w *work) keep(r *round) error {
+	kept := int(w.kept.Fd())
+	for _, s := range r.Stages {
+		step("keep staging")
+		err := unix.Renameat2(w.trees[s.Tree].root, s.Name, kept, s.Kept, unix.RENAME_NOREPLACE)
+		switch err {
+		case nil, unix.EXDEV, unix.ENOENT, unix.EACCES, unix.EPERM:
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the closed directories of a round to their owner, the outer ones first.
+func (w *work) open(r *round) {
+	if os.Geteuid() == 0 {
+		return
+	}
+	r.sort()
+	for _, d := range r.Dirs {
+		w.inside(d, func(fd int) error {
+			now, _, err := lookAt(fd)
+			if err != nil || now.Mode&dirPerm == dirPerm {
+				return err
+			}
+			step("open directory")
+			return unix.Chmod(magic(fd), now.Mode|dirPerm)
+		})
+	}
+}
+
+// set makes directories of a round look as they are to look, the inner ones first.
+func (w *work) set(r *round, new bool, only func(*dir) bool) {
+	r.sort()
+	for _, d := range slices.Backward(r.Dirs) {
+		look := d.Old
+		if new && (d.New != nil || string(d.Path) != ".") {
+			look = d.New
+		}
+		if look == nil || only != nil && !only(d) {
+			continue
+		}
+		err := w.inside(d, look.set)
+		if err != nil && new {
+			d.Count = 0
+		}
+	}
+}
+
+// inside calls f with a directory of a round, if it still is there.
+func (w *work) inside(d *dir, f func(fd int) error) error {
+	fd, err := safepath.OpenAt(w.trees[d.Tree].root, string(d.Path), anyDir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, ino, err := lookAt(fd)
+	if err != nil || ino != d.Ino {
+		return errors.Join(err, unix.ESTALE)
+	}
+	return f(fd)
+}
+
+// sort puts the outer directories first.
+func (r *round) sort() {
+	depth := func(d *dir) int {
+		if string(d.Path) == "." {
+			return 0
+		}
+		return 1 + bytes.Count(d.Path, []byte("/"))
+	}
+	slices.SortStableFunc(r.Dirs, func(a, b *dir) int { return depth(a) - depth(b) })
+}

@@ -1,0 +1,288 @@
+package apply
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/layer"
+)
+
+// oldTree makes a tree. All times in it are in the past.
+const oldTree = `
+mkdir -p a/deep/er gone/sub/dir closed/in todir.d swap
+for f in a/one a/two a/deep/er/three gone/x gone/sub/y gone/sub/dir/z closed/f closed/in/g tofile todir.d/q swap/s; do
+	echo "old $f" >$f
+done
+printf 'x' >a/mode; chmod 640 a/mode
+echo attr >a/attr; attr a/attr user.mine old
+ln -s one a/link; ln a/two a/two.hard
+echo shut >shut; chmod 400 shut
+find . -exec touch -h -d '2001-02-03 04:05:06.789' {} +
+chmod 555 closed/in closed
+`
+
+// newTree changes it.
+const newTree = `
+echo 'new one' >a/one
+echo more >>a/deep/er/three
+chmod 600 a/mode
+attr a/attr user.mine new; attr a/attr user.more 1; attr a/deep user.dir 1
+rm -r gone
+rm a/link; ln -s 'nowhere at all' a/link
+rm tofile; mkdir tofile; echo now a directory >tofile/f
+rm -r todir.d; echo now a file >todir.d
+chmod 750 a/deep
+rm shut; echo other >shut; chmod 440 shut
+mkdir -p new/b/c new/shut; mkfifo -m 620 new/fifo; ln -s ../a new/link
+echo one >new/one; ln new/one new/b/again; ln new/one top.hard
+echo run >new/run; chmod 755 new/run; chmod 700 new/b
+truncate -s 3M new/sparse; echo end >>new/sparse
+head -c 200000 /dev/urandom >new/big; : >new/empty
+echo x >new/shut/x; chmod 400 new/shut/x; chmod 500 new/shut
+touch -d '2010-01-01 01:01:01.5' new/b/c new/one new/link
+chmod 755 closed; echo in >closed/new; rm closed/f; chmod 555 closed
+rm -r swap; mkdir swap; echo t >swap/t
+printf 'q' >"$(printf 'bad\377name
+two')"
+echo c >a/two
+attr new/run user.n 5
+`
+
+func TestApplyAndUndo(t *testing.T) {
+	w := newWorld(t, t.TempDir(), oldTree)
+	old := snapshot(t, w.tree)
+	w.overlay(t, newTree)
+	want := snapshot(t, filepath.Join(w.top, "merged"))
+	changes, _ := w.Changes()
+
+	res := w.apply(t, Options{})
+	if res.Conflicts != nil || res.Refused != nil || res.Left != 0 || res.Applied != len(changes) {
+		t.Errorf("of %d changes: %+v", len(changes), res)
+	}
+	same(t, "applied", snapshot(t, w.tree), want)
+	if res := w.apply(t, Options{}); res.Applied != 0 || res.Left != 0 {
+		t.Errorf("the second time: %+v", res)
+	}
+	if pending, err := Pending(w.Layer); pending || err != nil {
+		t.Errorf("pending: %v, %v", pending, err)
+	}
+	if err := Undo(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), old)
+	if err := Undo(w.Layer); err == nil {
+		t.Error("nothing is there to take back, but that is no error")
+	}
+}
+
+// TestApplyPaths: a part of a layer, with the directories that it needs, then the rest.
+func TestApplyPaths(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "mkdir d; echo old >d/keep; echo old >d/gone; touch -d 2001-01-01 d/* d .")
+	old := snapshot(t, w.tree)
+	w.overlay(t, "mkdir -p n/m/o; echo 1 >n/m/one; echo 2 >n/m/two; echo 3 >n/three; rm -r d")
+	want := snapshot(t, filepath.Join(w.top, "merged"))
+	res := w.apply(t, Options{Paths: []string{w.tree + "/n/m/two", w.tree + "/d/gone"}})
+	if res.Applied != 4 || res.Left != 5 {
+		t.Errorf("a part: %+v", res)
+	}
+	for name, is := range map[string]bool{"n/m/two": true, "n/m/one": false, "n/three": false, "d/gone": false, "d/keep": true} {
+		if _, err := os.Lstat(filepath.Join(w.tree, name)); (err == nil) != is {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if res := w.apply(t, Options{}); res.Applied != 5 || res.Left != 0 {
+		t.Errorf("the rest: %+v", res)
+	}
+	same(t, "applied", snapshot(t, w.tree), want)
+	if err := Undo(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), old)
+}
+
+// TestConflicts: what is there is not what the layer saw.
+func TestConflicts(t *testing.T) {
+	const was = "mkdir dir; for f in changed gone removed dir/a dir/b mode; do echo old >$f; done"
+	w := newWorld(t, t.TempDir(), was)
+	w.overlay(t, "echo new >changed; echo new >gone; rm removed; rm -r dir; echo new >added; echo new >mode; echo fine >fine; mkdir sub; echo x >sub/x")
+	all, err := w.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const theirs = "echo theirs >changed; rm gone; echo theirs >removed; echo more >dir/c; echo theirs >added; chmod 600 mode; echo file >sub"
+	for _, late := range []bool{false, true} { // the layer knows of the conflicts, or they come after it was asked
+		find := w.Changes
+		if late {
+			sh(t, w.tree, "rm -rf *; "+was)
+			find = func() ([]layer.Change, error) {
+				all, err := w.Changes()
+				for _, c := range all {
+					if c.Conflict != "" {
+						t.Errorf("%s: %s", c.Path, c.Conflict)
+					}
+				}
+				sh(t, w.tree, theirs)
+				return all, err
+			}
+		} else {
+			sh(t, w.tree, theirs)
+		}
+		before := snapshot(t, w.tree)
+		if late {
+			before = map[string]string{}
+		}
+		res, err := apply(w.Layer, Options{}, find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range res.Conflicts {
+			got = append(got, c.Path+": "+c.Conflict)
+		}
+		if len(got) != 7 || res.Left != len(all)-res.Applied || res.Applied < 1 || res.Applied > 3 {
+			t.Errorf("conflicts %q, result %+v", got, res)
+		}
+		after := snapshot(t, w.tree)
+		if after["fine"] == "" {
+			t.Error("what is no conflict was not applied")
+		}
+		sh(t, w.tree, `[ "$(cat changed removed added dir/c mode sub)" = 'theirs
+theirs
+theirs
+more
+old
+file' ] && [ ! -e gone ]`)
+		for _, name := range []string{"fine", ".", "dir", "dir/a", "dir/b"} {
+			delete(after, name)
+			delete(before, name)
+		}
+		if !late {
+			same(t, "in spite of conflicts", after, before)
+		}
+		if err := Undo(w.Layer); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	before := snapshot(t, w.tree)
+	var decided []string
+	for _, name := range []string{"changed", "gone", "removed", "dir", "added", "sub"} {
+		decided = append(decided, filepath.Join(w.tree, name))
+	}
+	res, err := Apply(w.Layer, Options{Theirs: decided, Ours: []string{w.tree + "/mode"}})
+	if err != nil || res.Conflicts != nil || res.Left != 0 {
+		t.Errorf("decided: %v, %+v", err, res)
+	}
+	sh(t, w.tree, `[ "$(cat changed gone added sub/x mode fine)" = 'new
+new
+new
+x
+old
+fine' ] && [ ! -e removed ] && [ ! -e dir ]`)
+	if err := Undo(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), before)
+}
+
+// TestUndoKeepsWork: what was changed after an apply is not taken back.
+func TestUndoKeepsWork(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "echo old >a; echo old >b; echo old >c")
+	w.overlay(t, "echo new >a; echo new >b; rm c; mkdir d; echo new >d/e; echo new >f")
+	w.apply(t, Options{})
+	sh(t, w.tree, "echo work >a; echo work >d/more; echo work >c; rm f")
+	err := Undo(w.Layer)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{"a (", "c (", "d ("} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+	sh(t, w.tree, `[ "$(cat a b c d/e d/more)" = 'work
+old
+work
+new
+work' ] && [ ! -e f ]`)
+	sh(t, w.tree, "rm c d/more")
+	err = Undo(w.Layer)
+	if err == nil || !strings.Contains(err.Error(), "a (") || strings.Contains(err.Error(), "c (") {
+		t.Error(err)
+	}
+	sh(t, w.tree, `[ "$(cat a b c)" = 'work
+old
+old' ] && [ ! -e d ]`)
+}
+
+// TestRefused: what is refused is named, and the rest applied.
+func TestRefused(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "")
+	w.write(t, "mkdir d; echo 1 >d/one; echo 2 >d/two; echo 3 >d/set; chmod 4755 d/set; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"d/socket\")'")
+	res, err := apply(w.Layer, Options{}, func() ([]layer.Change, error) {
+		all, err := w.Changes()
+		for i := range all {
+			if all[i].Path == "d/two" {
+				all[i].Refused = "for a test"
+			}
+		}
+		return all, err
+	})
+	if err != nil || len(res.Refused) != 3 || res.Applied != 2 || res.Left != 3 {
+		t.Errorf("%v, %+v", err, res)
+	}
+	got := snapshot(t, w.tree)
+	if len(got) != 3 || got["d/one"] == "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFull: nothing has changed if the file system is full.
+func TestFull(t *testing.T) {
+	if os.Getenv("ZSBX_FULL") == "" {
+		inTmpfs(t, "TestFull", "ZSBX_FULL")
+		return
+	}
+	tree := filepath.Join(t.TempDir(), "tree")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", tree, "tmpfs", 0, "size=300k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(tree, unix.MNT_DETACH)
+	w := newWorld(t, filepath.Dir(tree), "echo old >a; touch -d 2001-01-01 a .")
+	w.write(t, "echo new >a; head -c 400000 /dev/zero | tr '\\0' x >big; mkdir d; echo x >d/x")
+	old := snapshot(t, w.tree)
+	_, err := Apply(w.Layer, Options{})
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("full: %v", err)
+	}
+	same(t, "full", snapshot(t, w.tree), old)
+	rest := Options{Paths: []string{w.tree + "/a", w.tree + "/d"}}
+	w.apply(t, rest)
+	// The layer is on another file system: what was there before is kept in the tree, until it is dropped.
+	kept := func() []string {
+		list, _ := filepath.Glob(w.tree + "/.zsbx-try-*")
+		return list
+	}
+	if len(kept()) != 1 {
+		t.Errorf("%q", kept())
+	}
+	if err := Undo(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), old)
+	w.apply(t, rest)
+	if err := Drop(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	if kept() != nil {
+		t.Errorf("%q", kept())
+	}
+}

@@ -1,0 +1,303 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/safepath"
+)
+
+const (
+	anyDir   = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	readDir  = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	readFile = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	newFile  = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	anyFile  = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+)
+
+// magic is the path of an open file of any kind. It leads to that file only.
+func magic(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// above opens the directory that a path below root is in, and returns the last name in the path.
+func above(root int, rel string) (fd int, name string, err error) {
+	fd, err = safepath.OpenAt(root, path.Dir(rel), anyDir)
+	return fd, path.Base(rel), err
+}
+
+// lstat is lstat(2) of a name in a directory.
+func lstat(dir int, name string) (st unix.Stat_t, err error) {
+	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err
+}
+
+func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+// digest adds up what stat(2) says of files, in any order.
+type digest [16]byte
+
+// add adds an entry. Of a directory it adds no more than its inode: what is in it is added itself.
+func (d *digest) add(rel string, st *unix.Stat_t) {
+	mode := st.Mode
+	size := st.Size
+	when := st.Mtim.Nano()
+	if isDir(st) {
+		mode &= unix.S_IFMT
+		size = 0
+		when = 0
+	}
+	b := make([]byte, 0, 256)
+	for _, n := range []uint64{st.Ino, uint64(mode), uint64(st.Uid)<<32 | uint64(st.Gid), uint64(size), uint64(when)} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	sum := sha256.Sum256(append(b, rel...))
+	for i := range d {
+		d[i] ^= sum[i]
+	}
+}
+
+func (d *digest) join(e digest) {
+	for i := range d {
+		d[i] ^= e[i]
+	}
+}
+
+func (d *digest) mark(st *unix.Stat_t) mark { return mark{st.Ino, d[:]} }
+
+// walk calls f for an entry of a directory and for all below it. It reports EXDEV for another file system.
+func walk(dir int, name, rel string, f func(rel string, dir int, name string, st *unix.Stat_t) error) error {
+	st, err := lstat(dir, name)
+	if err != nil {
+		return err
+	}
+	err = f(rel, dir, name, &st)
+	if err != nil || !isDir(&st) {
+		return err
+	}
+	fd, err := safepath.OpenAt(dir, name, readDir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var now unix.Stat_t
+	err = unix.Fstat(fd, &now)
+	if err != nil {
+		return err
+	}
+	if now.Ino != st.Ino || now.Dev != st.Dev {
+		return unix.EXDEV
+	}
+	names, err := list(fd)
+	for i := 0; err == nil && i < len(names); i++ {
+		err = walk(fd, names[i], path.Join(rel, names[i]), f)
+	}
+	return err
+}
+
+// list returns the names in a directory that is open for reading.
+func list(fd int) (names []string, err error) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return names, err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// markOf says how an entry and all below it look now.
+func markOf(dir int, name string) (mark, error) {
+	var d digest
+	var top unix.Stat_t
+	err := walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
+		if rel == "." {
+			top = *st
+		}
+		if st.Dev != top.Dev {
+			return unix.EXDEV
+		}
+		d.add(rel, st)
+		return nil
+	})
+	return d.mark(&top), err
+}
+
+// unchanged reports whether an entry still is what a layer saw.
+func unchanged(dir int, name string, st *unix.Stat_t, was *layer.State) bool {
+	const kind = fs.ModeType | fs.ModePerm
+	switch {
+	case was == nil, files.Mode(st.Mode)&kind != was.Mode&kind, st.Uid != was.UID, st.Gid != was.GID:
+		return false
+	case st.Ino == was.Inode && st.Ctim.Nano() == was.Changed, isDir(st):
+		return true
+	}
+	if was.Sum == "" {
+		return st.Ino == was.Inode && st.Size == was.Size && st.Mtim.Nano() == was.Modified
+	}
+	sum, err := content(dir, name, st)
+	return err == nil && sum == was.Sum
+}
+
+// content returns the SHA-256 of a file's content, or of where a link leads.
+func content(dir int, name string, st *unix.Stat_t) (string, error) {
+	h := sha256.New()
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		to, err := readlink(dir, name)
+		if err != nil {
+			return "", err
+		}
+		io.WriteString(h, to)
+	case unix.S_IFREG:
+		fd, err := unix.Openat(dir, name, readFile, 0)
+		if err != nil {
+			return "", err
+		}
+		f := os.NewFile(uintptr(fd), name)
+		defer f.Close()
+		_, err = io.Copy(h, f)
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func readlink(dir int, name string) (string, error) {
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, name, b)
+	return string(b[:max(n, 0)]), err
+}
+
+// attributes returns the extended attributes that belong to a file's content: those of users and access
+// control lists, without the overlay's. others are those that no apply makes.
+func attributes(name string) (attrs map[string][]byte, others []string, err error) {
+	attrs = make(map[string][]byte)
+	buf := make([]byte, 64<<10) // the most (xattr(7))
+	n, err := unix.Listxattr(name, buf)
+	if err == unix.ENOTSUP {
+		return attrs, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, attr := range strings.Split(strings.TrimSuffix(string(buf[:n]), "\x00"), "\x00") {
+		switch {
+		case attr == "security.capability":
+			others = append(others, attr)
+			continue
+		case !strings.HasPrefix(attr, "user.") && !isACL(attr), strings.HasPrefix(attr, "user.overlay."):
+			continue
+		}
+		value := make([]byte, 64<<10)
+		n, err := unix.Getxattr(name, attr, value)
+		if err != nil {
+			return nil, nil, err
+		}
+		attrs[attr] = value[:n]
+	}
+	return attrs, others, nil
+}
+
+func isACL(attr string) bool { return strings.HasPrefix(attr, "system.posix_acl_") }
+
+// setAttributes gives a file some attributes, and takes away all others that attributes would return.
+// Access control lists that the file system does not know are left out.
+func setAttributes(name string, want map[string][]byte) error {
+	have, _, err := attributes(name)
+	for attr := range have {
+		if _, is := want[attr]; !is && err == nil {
+			err = unix.Removexattr(name, attr)
+		}
+	}
+	for attr, value := range want {
+		if err == nil && string(have[attr]) != string(value) {
+			err = unix.Setxattr(name, attr, value, 0)
+		}
+		if isACL(attr) && (err == unix.ENOTSUP || err == unix.EPERM) {
+			err = nil
+		}
+	}
+	return err
+}
+
+func lookOf(st *unix.Stat_t) *look {
+	return &look{Mode: st.Mode & 0o7777, Atime: st.Atim.Nano(), Mtime: st.Mtim.Nano()}
+}
+
+// lookAt says how an open directory looks.
+func lookAt(fd int) (*look, uint64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return lookOf(&st), st.Ino, err
+}
+
+// set makes an open directory look like that.
+func (l *look) set(fd int) error {
+	if l.Attrs != nil {
+		step("set attributes of directory")
+		err := setAttributes(magic(fd), l.Attrs)
+		if err != nil {
+			return err
+		}
+	}
+	step("set mode of directory")
+	err := unix.Chmod(magic(fd), l.Mode)
+	if err != nil || l.Mtime == asIs {
+		return err
+	}
+	step("set times of directory")
+	times := []unix.Timespec{unix.NsecToTimespec(l.Atime), unix.NsecToTimespec(l.Mtime)}
+	return unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
+}
+
+// removeAll removes an entry of a directory and all below it, and opens what is closed there.
+func removeAll(dir int, name string) error {
+	step("unlink")
+	err := unix.Unlinkat(dir, name, 0)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if err != unix.EISDIR && err != unix.EPERM {
+		return err
+	}
+	fd, err := unix.Openat(dir, name, anyDir, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if os.Geteuid() != 0 {
+		err = unix.Chmod(magic(fd), 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	in, err := safepath.OpenAt(dir, name, readDir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(in)
+	names, err := list(in)
+	for i := 0; err == nil && i < len(names); i++ {
+		err = removeAll(in, names[i])
+	}
+	if err == nil {
+		step("rmdir")
+		err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const killEnv = "ZSBX_KILL" // "apply N TOP" or "undo N TOP"
+
+// killed is a process that kills itself before its n-th act.
+func killed() {
+	what := strings.Fields(os.Getenv(killEnv))
+	n, _ := strconv.Atoi(what[1])
+	l := find(what[2])
+	step = func(string) {
+		n--
+		if n == 0 {
+			unix.Kill(os.Getpid(), unix.SIGKILL)
+			select {}
+		}
+	}
+	var err error
+	if what[0] == "apply" {
+		_, err = Apply(l, Options{})
+	} else {
+		err = Undo(l)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// killAt begins a process that ends before its n-th act, and reports whether it had that many.
+func killAt(t *testing.T, what string, n int, w *world) bool {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", killEnv, what, n, w.top), "GOMAXPROCS=1")
+	out, err := cmd.CombinedOutput()
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if err == nil {
+		return false
+	}
+	if exit == nil || exit.ExitCode() != -1 {
+		t.Fatalf("%s %d: %v: %s", what, n, err, out)
+	}
+	return true
+}
+
+// killWorld has one change of each kind.
+func killWorld(t *testing.T) (w *world, old, want map[string]string) {
+	w = newWorld(t, filepath.Join(t.TempDir(), "w"), `mkdir -p d/gone shut
+echo old >d/a; echo old >d/rm; echo old >d/gone/x
+touch -d 2001-01-01 d/gone/* d/* d .; chmod 555 shut`)
+	old = snapshot(t, w.tree)
+	w.write(t, `mkdir -p d new/sub shut; echo new >d/a; mknod d/rm c 0 0; mknod d/gone c 0 0; chmod 700 d
+echo new >new/b; echo new >new/sub/c; chmod 500 new; echo x >shut/x; chmod 555 shut; touch -d 2005-01-01 d . shut
+cp -a . ../want; cd ../want; rm d/gone d/rm; touch -d 2005-01-01 d`)
+	return w, old, snapshot(t, w.TreeDir(0)+"/want")
+}
+
+// TestKilled: an apply that ends anywhere can go on and go back.
+func TestKilled(t *testing.T) {
+	n := 1
+	for ; ; n++ {
+		w, old, want := killWorld(t)
+		hit := killAt(t, "apply", n, w)
+		oldOrNew(t, n, w, old, want)
+		if n%2 == 0 {
+			same(t, fmt.Sprint("went on after ", n), goOn(t, w), want)
+		}
+		if _, err := os.Stat(filepath.Join(w.Dir, journalFile)); err == nil || n%2 == 0 {
+			if err := Undo(w.Layer); err != nil {
+				t.Errorf("undo after %d: %v", n, err)
+			}
+		}
+		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
+		same(t, fmt.Sprint("went on after going back after ", n), goOn(t, w), want)
+		if t.Failed() {
+			return
+		}
+		if !hit {
+			break
+		}
+	}
+	t.Logf("%d places", n)
+}
+
+// TestUndoKilled: the same for an undo.
+func TestUndoKilled(t *testing.T) {
+	n := 1
+	for ; ; n++ {
+		w, old, want := killWorld(t)
+		goOn(t, w)
+		hit := killAt(t, "undo", n, w)
+		oldOrNew(t, n, w, old, want)
+		if n%2 == 0 {
+			same(t, fmt.Sprint("went on after ", n), goOn(t, w), want)
+			if err := Undo(w.Layer); err != nil {
+				t.Errorf("undo after %d: %v", n, err)
+			}
+		} else if _, err := os.Stat(filepath.Join(w.Dir, journalFile)); err == nil {
+			if err := Undo(w.Layer); err != nil {
+				t.Errorf("undo after %d: %v", n, err)
+			}
+		}
+		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
+		if t.Failed() {
+			return
+		}
+		if !hit {
+			break
+		}
+	}
+	t.Logf("%d places", n)
+}
+
+func goOn(t *testing.T, w *world) map[string]string {
+	t.Helper()
+	res, err := Apply(w.Layer, Options{})
+	if err != nil || res.Conflicts != nil || res.Refused != nil {
+		t.Errorf("going on: %v, %+v", err, res)
+	}
+	return snapshot(t, w.tree)
+}
+
+// oldOrNew checks that each file has either its old or its new content.
+func oldOrNew(t *testing.T, n int, w *world, old, want map[string]string) {
+	t.Helper()
+	for rel, text := range snapshot(t, w.tree) {
+		if strings.HasPrefix(rel, ".zsbx-try-") || text[0] == '4' {
+			continue
+		}
+		if text != old[rel] && text != want[rel] {
+			t.Errorf("after %d acts %s is %s", n, rel, text)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package apply
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/shell"
+)
+
+func (m mark) is(o mark) bool { return m.Ino == o.Ino && bytes.Equal(m.Sum, o.Sum) }
+
+// make renames one unit into its place, unless that was done before.
+func (w *work) make(u *unit) error {
+	t := w.trees[u.Tree]
+	name := strconv.Itoa(u.N)
+	dir, base, err := above(t.root, string(u.Path))
+	if err != nil {
+		return conflictOf(err)
+	}
+	defer unix.Close(dir)
+	staged, err := lstat(t.stage, name)
+	if err != nil && err != unix.ENOENT {
+		return err
+	}
+	there := err == nil
+	switch {
+	case u.Op == layer.Remove:
+		return take(dir, base, t.stage, name, unix.RENAME_NOREPLACE, there, u.Old, u.New)
+	case u.Op == layer.Modify && there:
+		return take(dir, base, t.stage, name, unix.RENAME_EXCHANGE, staged.Ino != u.New.Ino, u.Old, u.New)
+	case !there:
+		st, err := lstat(dir, base)
+		if err == nil && st.Ino != u.New.Ino {
+			err = unix.EEXIST
+		}
+		return conflictOf(err)
+	}
+	return put(t.stage, name, dir, base)
+}
+
+// put renames what is staged to a name that must be free.
+func put(stage int, name string, dir int, base string) error {
+	step("rename in")
+	return conflictOf(unix.Renameat2(stage, name, dir, base, unix.RENAME_NOREPLACE))
+}
+
+// take moves what a tree has into the staging directory, and puts it back if it is not what is
+// wanted. With RENAME_EXCHANGE it puts there what the staging directory has. With moved, it was moved before.
+func take(dir int, base string, stage int, name string, flags uint, moved bool, want, put mark) error {
+	if !moved {
+		step("rename out")
+		err := unix.Renameat2(dir, base, stage, name, flags)
+		if err != nil {
+			return conflictOf(err)
+		}
+	}
+	got, err := markOf(stage, name)
+	if err == nil && got.is(want) {
+		return nil
+	}
+	step("rename back")
+	err = unix.Renameat2(stage, name, dir, base, flags)
+	if err == unix.ENOENT && flags == unix.RENAME_EXCHANGE { // what was put there was removed
+		err = unix.Renameat2(stage, name, dir, base, unix.RENAME_NOREPLACE)
+	}
+	st, errBack := lstat(stage, name)
+	if err == nil && errBack == nil && st.Ino != put.Ino && flags == unix.RENAME_EXCHANGE {
+		// Somebody has put something newer there meanwhile.
+		err = unix.Renameat2(stage, name, dir, base, flags)
+	}
+	if err != nil {
+		return fmt.Errorf("it has changed, and can't be put back from the staging directory, where it is %s: %w",
+			name, err)
+	}
+	return changed("it has changed")
+}
+
+// undo takes back one round.
+func (w *work) undo(r *round) error {
+	if r.State == staging {
+		return w.drop(r)
+	}
+	r.State = undoing
+	err := w.j.write(w.l)
+	if err == nil {
+		err = w.findAll(r)
+	}
+	if err != nil {
+		return err
+	}
+	w.open(r)
+	var stay []*unit
+	var names []string
+	for i := len(r.Units) - 1; i >= 0; i-- {
+		u := r.Units[i]
+		if u.Not != "" {
+			continue
+		}
+		err := w.back(u)
+		if err != nil {
+			stay = append(stay, u)
+			names = append(names, fmt.Sprintf("%s (%v)", shell.Quote(string(u.Path)), err))
+		}
+	}
+	w.set(r, false, nil)
+	err = w.sync(r)
+	if err != nil {
+		return err
+	}
+	if stay != nil {
+		r.State = done
+		r.Units = stay
+		err := w.j.write(w.l)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("not all was taken back: %s", strings.Join(names, ", "))
+	}
+	r.State = staging
+	err = w.j.write(w.l)
+	if err != nil {
+		return err
+	}
+	return w.drop(r)
+}
+
+// back takes back one unit, unless it was not done or was taken back before.
+func (w *work) back(u *unit) error {
+	t := w.trees[u.Tree]
+	name := strconv.Itoa(u.N)
+	staged, err := lstat(t.stage, name)
+	if err != nil && err != unix.ENOENT {
+		return err
+	}
+	there := err == nil
+	if u.Op == layer.Remove && !there {
+		return nil
+	}
+	dir, base, err := above(t.root, string(u.Path))
+	if err == unix.ENOENT && u.Op == layer.Add {
+		return nil // somebody has removed it
+	}
+	if err != nil {
+		return conflictOf(err)
+	}
+	defer unix.Close(dir)
+	_, err = lstat(dir, base)
+	if err == unix.ENOENT && u.Op == layer.Add {
+		return nil
+	}
+	switch {
+	case u.Op == layer.Remove:
+		return put(t.stage, name, dir, base)
+	case u.Op == layer.Add:
+		return take(dir, base, t.stage, name, unix.RENAME_NOREPLACE, there, u.New, u.Old)
+	case !there:
+		return changed("what was there before has gone")
+	}
+	return take(dir, base, t.stage, name, unix.RENAME_EXCHANGE, staged.Ino == u.New.Ino, u.New, u.Old)
+}
