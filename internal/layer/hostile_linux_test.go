@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -274,5 +275,30 @@ for i in range(50):
 		if n != want || err != nil || took > 5*time.Second {
 			t.Errorf("%s: %d, not %d, %v, in %v", c.name, n, want, err, took)
 		}
+	}
+}
+
+// TestTooMany: more changes than the bound are an error, wherever they are.
+func TestTooMany(t *testing.T) {
+	for name, acts := range map[string][2]string{
+		"in a directory":   {"", "for i in 1 2 3 4 5 6; do : >$i; done"},
+		"in directories":   {"", "for i in 1 2 3; do mkdir $i; : >$i/f; done"},
+		"removed":          {"mkdir d; for i in 1 2 3 4 5; do : >d/$i; done", "rm -r d"},
+		"in an opaque one": {"mkdir d; for i in 1 2 3 4 5; do : >d/$i; done", "rm -r d; mkdir d; : >d/6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTried(t, acts[0])
+			x.insideOnly(acts[1])
+			for most, want := range map[int]error{5: ErrTooMany, 6: nil} {
+				r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: most}
+				if _, err := r.trees(); !errors.Is(err, want) {
+					t.Errorf("at most %d: %v", most, err)
+				}
+			}
+			r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: 10, names: maxNames}
+			if _, err := r.trees(); !errors.Is(err, ErrTooMany) {
+				t.Errorf("too long paths: %v", err)
+			}
+		})
 	}
 }

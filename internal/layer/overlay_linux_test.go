@@ -246,6 +246,7 @@ func TestChanges(t *testing.T) {
 		{"remove", "echo a >f; mkdir -p d/e; echo b >d/g", "rm f; rm -r d", []string{"- d", "- d/e", "- d/g", "- f"}},
 		{"make and remove", "", "echo a >f; mkdir d; rm -r f d", nil},
 		{"opaque", "mkdir -p d/e; echo a >d/f; echo b >d/e/g", "rm -r d; mkdir d; echo c >d/h", []string{"- d/e", "- d/e/g", "- d/f", "+ d/h"}},
+		{"below opaque", "mkdir -p d/e; echo a >d/e/f", "rm -r d; mkdir -p d/e; echo c >d/e/h", []string{"- d/e/f", "+ d/e/h"}},
 		{"opaque with the same file", "mkdir d; echo a >d/f; echo b >d/g",
 			"cp -a d d2; rm -r d; mv d2 d; rm d/g", []string{"- d/g"}},
 		{"a directory made and renamed", "mkdir k", "mkdir d; echo a >d/f; mv d k/e", []string{"+ k/e", "+ k/e/f"}},

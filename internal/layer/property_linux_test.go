@@ -16,7 +16,7 @@ import (
 // TestRandomActs: whatever is done on the merged tree, a copy of the tree to which the changes are applied has
 // what the merged tree had. Nothing is listed twice, and directories come before what is in them.
 func TestRandomActs(t *testing.T) {
-	rounds := 12
+	rounds := 8
 	if testing.Short() {
 		rounds = 3
 	}

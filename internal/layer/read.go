@@ -29,6 +29,7 @@ type reader struct {
 	layer *Layer
 	uid   int
 	gids  []int
+	most  int   // changes
 	sums  int64 // bytes that may still be read
 	names int   // bytes of all paths so far
 	out   []Change
@@ -42,7 +43,7 @@ type reader struct {
 type place struct {
 	upper, lower *os.File // lower is nil if there is none
 	path         string
-	opaque       bool // what the lower one has was removed
+	opaque       bool // what the lower one has was removed, and all that is in it
 	late         bool // the lower one changed, or something above it, after the command began
 	depth        int
 }
@@ -53,14 +54,19 @@ func (l *Layer) read(sums int64) (changes []Change, gone []bool, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), sums: sums}
-	for n := range l.Trees {
+	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), most: MaxChanges, sums: sums}
+	gone, err = r.trees()
+	return r.out, gone, err
+}
+
+func (r *reader) trees() (gone []bool, err error) {
+	for n := range r.layer.Trees {
 		if err := r.readTree(n); err != nil {
-			return nil, nil, fmt.Errorf("layer %s: %w", l.Session, err)
+			return nil, fmt.Errorf("layer %s: %w", r.layer.Session, err)
 		}
 		gone = append(gone, r.gone)
 	}
-	return r.out, gone, nil
+	return gone, nil
 }
 
 func (r *reader) readTree(n int) error {
@@ -114,12 +120,12 @@ func (r *reader) top(upper, lower *os.File) error {
 
 // dir reads a directory of the layer.
 func (r *reader) dir(p place) error {
-	names, err := list(p.upper)
+	names, err := list(p.upper, r.most)
 	if err != nil {
 		return err
 	}
 	if p.opaque && p.lower != nil {
-		hidden, err := list(p.lower)
+		hidden, err := list(p.lower, r.most)
 		if err != nil {
 			return err
 		}
@@ -134,13 +140,13 @@ func (r *reader) dir(p place) error {
 	return nil
 }
 
-// list returns the names in a directory.
-func list(dir *os.File) ([]string, error) {
-	names, err := dir.Readdirnames(MaxChanges + 1)
+// list returns the names in a directory, unless there are more than can be changes.
+func list(dir *os.File, most int) ([]string, error) {
+	names, err := dir.Readdirnames(most + 1)
 	if err == io.EOF {
 		err = nil
 	}
-	if err == nil && len(names) > MaxChanges {
+	if err == nil && len(names) > most {
 		err = ErrTooMany
 	}
 	return names, err
@@ -164,7 +170,8 @@ func (r *reader) entry(p place, name string) error {
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	late := p.late || low != nil && r.changedSince(low) && (!up.isDir() || !low.isDir() || attrs.opaque)
+	opaque := p.opaque || attrs.opaque
+	late := p.late || low != nil && r.changedSince(low) && (!up.isDir() || !low.isDir() || opaque)
 	if err := r.compare(rel, up, low, attrs, late); err != nil {
 		return err
 	}
@@ -174,7 +181,7 @@ func (r *reader) entry(p place, name string) error {
 	if r.closed(up) != "" || r.tooDeep(p.depth) {
 		return nil
 	}
-	next := place{path: rel, opaque: attrs.opaque, late: late, depth: p.depth + 1}
+	next := place{path: rel, opaque: opaque, late: late, depth: p.depth + 1}
 	next.upper, err = up.list()
 	if err != nil {
 		return err
@@ -247,7 +254,7 @@ func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
 		return nil
 	}
 	defer dir.Close()
-	names, err := list(dir)
+	names, err := list(dir, r.most)
 	if err != nil {
 		return err
 	}
@@ -267,7 +274,7 @@ func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
 // add adds a change of something in place of which the tree has low, or nil.
 func (r *reader) add(c Change, low *entry, late bool) error {
 	r.names += len(c.Path)
-	if len(r.out) == MaxChanges || r.names > maxNames {
+	if len(r.out) == r.most || r.names > maxNames {
 		return ErrTooMany
 	}
 	c.Tree = r.tree

@@ -236,7 +236,7 @@ func (s *settler) filled(c *Change, now *entry) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	names, err := list(dir)
+	names, err := list(dir, MaxChanges)
 	for _, name := range names {
 		if !s.gone[path.Join(c.Path, name)] {
 			return conflictNew, err
