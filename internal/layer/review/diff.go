@@ -156,7 +156,7 @@ func (r *Review) what(c *layer.Change, t *texts) string {
 		add(true, "to "+printable(to))
 	}
 	add(t.why != "", t.why+sizes(c))
-	add(c.Refused != "", printable(c.Refused))
+	add(c.Refused != "", "never applied: "+printable(c.Refused))
 	return strings.Join(all, ", ")
 }
 

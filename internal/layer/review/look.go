@@ -39,8 +39,8 @@ func (r *Review) judge(c *layer.Change) []Look {
 			all = append(all, Look{kind, why})
 		}
 	}
-	add(c.Conflict != "", Conflict, c.Conflict)
-	add(c.Refused != "", Refused, c.Refused)
+	add(c.Conflict != "", Conflict, "conflict: "+c.Conflict)
+	add(c.Refused != "", Refused, "never applied: "+c.Refused)
 	why, is := r.acts(c)
 	add(is, Acts, why)
 	name := r.full(c)
@@ -48,7 +48,7 @@ func (r *Review) judge(c *layer.Change) []Look {
 	add(!is && slices.ContainsFunc(r.protected, in), Protected, "programs outside run or trust it")
 	if c.Op != layer.Remove {
 		set := c.Type & (fs.ModeSetuid | fs.ModeSetgid)
-		add(set != 0 && !c.Type.IsDir(), SetID, "runs with the rights of its owner or group")
+		add(set != 0 && c.Type.IsRegular() && c.Refused == "", SetID, "runs with the rights of its owner or group")
 		add(r.replaces(c), Replaces, "a program that was there before")
 		to, out := r.leaves(c)
 		add(out, Leaves, "leads out of the tree, to "+to)
