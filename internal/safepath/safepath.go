@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -115,7 +116,7 @@ func OpenBelow(dir *os.File, rel string, flags int) (*os.File, error) {
 	err := error(fs.ErrNotExist)
 	if dir != nil && filepath.IsLocal(rel) {
 		var fd int
-		fd, err = openBelow(int(dir.Fd()), rel, flags)
+		fd, err = openLong(int(dir.Fd()), rel, flags)
 		if err == nil {
 			return os.NewFile(uintptr(fd), rel), nil
 		}
@@ -128,5 +129,22 @@ func OpenAt(dir int, rel string, flags int) (int, error) {
 	if !filepath.IsLocal(rel) {
 		return -1, fs.ErrNotExist
 	}
-	return openBelow(dir, rel, flags)
+	return openLong(dir, rel, flags)
+}
+
+// openLong is openBelow for a path that may be longer than the kernel takes one.
+func openLong(dir int, rel string, flags int) (int, error) {
+	if len(rel) < unix.PathMax {
+		return openBelow(dir, rel, flags)
+	}
+	cut := strings.LastIndexByte(rel[:unix.PathMax], '/')
+	if cut < 0 {
+		return -1, unix.ENAMETOOLONG
+	}
+	below, err := openBelow(dir, rel[:cut], SearchOnly|unix.O_DIRECTORY)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(below)
+	return openLong(below, rel[cut+1:], flags)
 }

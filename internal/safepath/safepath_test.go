@@ -6,7 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMakeOwnDir(t *testing.T) {
@@ -76,5 +80,59 @@ func TestOpenBelow(t *testing.T) {
 	}
 	if _, err := OpenBelow(nil, "sub", os.O_RDONLY); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
+	}
+}
+
+// TestOpenLong: a path that is too long for one system call is opened in pieces, and a link in any of them is an
+// error.
+func TestOpenLong(t *testing.T) {
+	top, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	name := strings.Repeat("d", 200)
+	const levels = 50
+	at := int(top.Fd())
+	for i := range levels {
+		if err := unix.Mkdirat(at, name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range []string{"same", "up"} {
+			to := map[string]string{"same": name, "up": ".."}[link]
+			if err := unix.Symlinkat(to, at, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			unix.Close(at)
+		}
+		at = fd
+	}
+	unix.Close(at)
+	path := func(link string, i int) string {
+		all := slices.Repeat([]string{name}, levels)
+		all[i] = link
+		return strings.Join(all, "/")
+	}
+	f, err := OpenBelow(top, path(name, 0), os.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for i := range levels {
+		for _, link := range []string{"same", "up", "none"} {
+			if f, err := OpenBelow(top, path(link, i), os.O_RDONLY); err == nil {
+				f.Close()
+				t.Errorf("%s at %d was opened", link, i)
+			}
+		}
+	}
+	if _, err := OpenBelow(top, strings.Repeat("d", 5000), os.O_RDONLY); err == nil {
+		t.Error("a name that is too long was opened")
 	}
 }
