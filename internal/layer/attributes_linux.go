@@ -31,6 +31,7 @@ func Attributes(dir *os.File, name string) (map[string]string, error) {
 // attributes are the extended attributes of an entry.
 type attributes struct {
 	own     map[string]string
+	origin  bool   // the kernel copied it from the lower directory: a command made what has none
 	opaque  bool   // the kernel hides what a lower directory has
 	strange string // the name of one that only the kernel should make, and did not
 }
@@ -53,6 +54,7 @@ func attributesOf(dir *os.File, name string) (a attributes, err error) {
 	value := make([]byte, maxAttribute)
 	for attr := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		kernels, overlay := strings.CutPrefix(attr, overlayPrefix)
+		a.origin = a.origin || overlay && kernels == "origin"
 		if !overlay && !counts(attr) || overlay && slices.Contains(kernelAttributes, kernels) {
 			continue
 		}

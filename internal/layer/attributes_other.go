@@ -9,6 +9,7 @@ const capabilityAttribute = "security.capability"
 // attributes are the extended attributes of an entry. Layers are made on Linux only.
 type attributes struct {
 	own     map[string]string
+	origin  bool
 	opaque  bool
 	strange string
 }

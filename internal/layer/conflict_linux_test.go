@@ -52,6 +52,10 @@ func TestConflicts(t *testing.T) {
 			[]string{"+ d/f"}, []string{"+ d/f"}},
 		{"a directory moved in", "mkdir -p ../old/x; echo a >../old/x/f; echo b >../old/g", "mkdir d; echo a >d/f", "mv ../old d",
 			[]string{"+ d/f"}, []string{"+ d/f"}},
+		{"a directory with the same name moved in", "mkdir -p ../old/x; echo a >../old/x/f; echo b >../old/g",
+			"mkdir -p d/x; echo a >d/x/f; ln -s a d/g", "mv ../old d",
+			[]string{"~ d/g !" + conflictLate, "~ d/x/f !" + conflictLate},
+			[]string{"+ d/g !" + conflictMade, "+ d/x/f !" + conflictMade}},
 		{"a directory that is removed gets a file", "mkdir d; echo a >d/f", "rm -r d", "echo b >d/g",
 			[]string{"- d !" + conflictLate, "- d/f !" + conflictLate, "- d/g !" + conflictLate},
 			[]string{"- d !" + conflictNew, "- d/f"}},
@@ -168,4 +172,30 @@ func TestPartlyApplied(t *testing.T) {
 			t.Errorf("after %s: %q, not %q", step.do, got, all)
 		}
 	}
+}
+
+// TestClosedOutside: what can't be looked at any more is a conflict, and not "gone".
+func TestClosedOutside(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root can look at everything")
+	}
+	x := newTried(t, "mkdir -p d/e; echo a >d/f; echo a >g; mkdir o; echo a >o/f")
+	x.insideOnly("echo b >d/f; echo b >d/h; rm -r d/e; echo b >g; rm -r o")
+	x.freeze()
+	x.outside("chmod 0 d o")
+	const why = " !" + conflictClosed + "permission denied"
+	want := []string{"- d/e" + why, "~ d/f" + why, "+ d/h" + why, "~ g", "- o !" + conflictChanged, "- o/f" + why}
+	if got := texts(x.changes()); !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	x.outside("chmod 700 d o")
+
+	x = newTried(t, "mkdir -p d/e; echo a >d/f; echo a >g")
+	x.insideOnly("echo b >d/f; echo b >g")
+	x.outside("chmod 0 d")
+	want = []string{"~ d ?what is in it is not looked at: permission denied", "~ g"}
+	if got := texts(x.changes()); !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	x.outside("chmod 700 d")
 }

@@ -155,7 +155,7 @@ func TestDeep(t *testing.T) {
 	x.insideOnly(deep(2000) + "\necho b >g")
 	x.freeze()
 	got = x.changes()
-	if len(got) != maxDepth+2 || !strings.Contains(text(&got[maxDepth]), "?more than 256 directories") {
+	if len(got) != maxDepth+2 || !strings.Contains(text(&got[maxDepth]), "?what is in it is not looked at: more than 256 directories") {
 		t.Errorf("%d changes", len(got))
 	}
 	if text(&got[len(got)-1]) != "~ g" {

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 const (
@@ -171,15 +173,18 @@ func (r *reader) entry(p place, name string) error {
 		return err
 	}
 	opaque := p.opaque || attrs.opaque
-	late := p.late || low != nil && r.changedSince(low) && (!up.isDir() || !low.isDir() || opaque)
+	late := p.late || r.late(up, low, attrs, opaque)
 	if err := r.compare(rel, up, low, attrs, late); err != nil {
 		return err
 	}
 	if !up.isDir() {
 		return r.emptied(rel, low, late, p.depth)
 	}
-	if r.closed(up) != "" || r.tooDeep(p.depth) {
+	if r.closed(up) != "" {
 		return nil
+	}
+	if p.depth == maxDepth {
+		return r.refuse(rel, up, low, errTooDeep)
 	}
 	next := place{path: rel, opaque: opaque, late: late, depth: p.depth + 1}
 	next.upper, err = up.list()
@@ -190,12 +195,24 @@ func (r *reader) entry(p place, name string) error {
 	if low.isDir() {
 		next.lower, err = low.list()
 		if err != nil {
-			r.refuse("what the tree has in it can't be read")
-			return nil
+			return r.refuse(rel, up, low, err)
 		}
 		defer next.lower.Close()
 	}
 	return r.dir(next)
+}
+
+// late reports whether what a tree has may not be what the command saw. Of a directory that the command saw it
+// says nothing about what is in it; but if the command made or emptied its own, all that is in the tree's may be
+// new, however old it is.
+func (r *reader) late(up, low *entry, a attributes, opaque bool) bool {
+	if low == nil {
+		return false
+	}
+	if up.isDir() && low.isDir() && !opaque {
+		return !a.origin
+	}
+	return r.changedSince(low)
 }
 
 // changedSince reports whether an entry of a tree changed after the command began. It may have been put there
@@ -245,13 +262,15 @@ func (r *reader) removed(rel string, low *entry, late bool, depth int) error {
 
 // emptied adds the changes for what is in a directory of the tree in place of which the layer has none.
 func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
-	if !low.isDir() || r.tooDeep(depth) {
+	if !low.isDir() {
 		return nil
+	}
+	if depth == maxDepth {
+		return r.refuse(rel, nil, low, errTooDeep)
 	}
 	dir, err := low.list()
 	if err != nil {
-		r.refuse("what the tree has in it can't be read")
-		return nil
+		return r.refuse(rel, nil, low, err)
 	}
 	defer dir.Close()
 	names, err := list(dir, r.most)
@@ -290,20 +309,22 @@ func (r *reader) add(c Change, low *entry, late bool) error {
 	return nil
 }
 
-// refuse says that the last change is never made real.
-func (r *reader) refuse(why string) {
-	if len(r.out) > 0 && r.out[len(r.out)-1].Refused == "" {
-		r.out[len(r.out)-1].Refused = why
-	}
-}
+var errTooDeep = fmt.Errorf("more than %d directories are in each other", maxDepth)
 
-// tooDeep reports whether a directory is not looked into. What it is in is refused.
-func (r *reader) tooDeep(depth int) bool {
-	if depth < maxDepth {
-		return false
+// refuse says why what is in a directory is not looked at. That is told even if nothing else of it changes.
+func (r *reader) refuse(rel string, up, low *entry, err error) error {
+	last := len(r.out) - 1
+	if last < 0 || r.out[last].Path != rel {
+		c := Change{Path: rel, Op: Modify, Type: up.mode, Inode: up.st.Ino, Links: uint64(up.st.Nlink)}
+		if err := r.add(c, low, false); err != nil {
+			return err
+		}
+		last++
 	}
-	r.refuse(fmt.Sprintf("more than %d directories are in each other: what is deeper is not looked at", maxDepth))
-	return true
+	if r.out[last].Refused == "" {
+		r.out[last].Refused = "what is in it is not looked at: " + files.Plain(err).Error()
+	}
+	return nil
 }
 
 // refused returns why something that the layer has is never made real.

@@ -23,6 +23,7 @@ const (
 	conflictRemoved = "it has been removed outside since"
 	conflictMade    = "it has been made outside since"
 	conflictAbove   = "the directory that it was in has gone"
+	conflictClosed  = "what the tree has there can't be looked at: "
 	conflictNew     = "something has been put into it outside since"
 )
 
@@ -125,12 +126,7 @@ func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
 		upper, _ := os.Open(l.TreeDir(n) + "/upper") // without it, nothing is real by now
 		s := newSettler(part, upper, lower)
 		for i := range part {
-			keep, err := s.settle(&part[i])
-			if err != nil {
-				s.close()
-				return nil, err
-			}
-			if keep {
+			if s.settle(&part[i]) {
 				out = append(out, part[i])
 			}
 		}
@@ -178,14 +174,15 @@ func find(in *cursor, c *Change) (*entry, error) {
 }
 
 // settle finds the conflict of a change. It is not kept if the tree has it by now.
-func (s *settler) settle(c *Change) (keep bool, err error) {
+func (s *settler) settle(c *Change) (keep bool) {
 	now, err := find(s.lower, c)
 	above := isGone(err) // the directory that it is in is not there
 	if err != nil && !above {
-		return false, err
+		c.Conflict = conflictClosed + files.Plain(err).Error()
+		return true
 	}
 	if now == nil && c.Op == Remove {
-		return false, nil
+		return false
 	}
 	differs := c.Was == nil || now == nil || c.Was.differs(now)
 	if now != nil && c.Op != Remove && (differs || c.Type.IsDir()) {
@@ -193,56 +190,59 @@ func (s *settler) settle(c *Change) (keep bool, err error) {
 		if err == nil && up != nil {
 			is, _ := same(up, now)
 			if is {
-				return false, nil
+				return false
 			}
 		}
 	}
-	c.Conflict, err = s.conflict(c, now, above)
-	return true, err
+	c.Conflict = s.conflict(c, now, above)
+	return true
 }
 
 // conflict returns how the tree has changed in the place of a change.
-func (s *settler) conflict(c *Change, now *entry, above bool) (string, error) {
+func (s *settler) conflict(c *Change, now *entry, above bool) string {
 	if c.Was != nil && c.Was.Late {
-		return conflictLate, nil
+		return conflictLate
 	}
 	if above && !s.dirs[path.Dir(c.Path)] {
-		return conflictAbove, nil
+		return conflictAbove
 	}
 	switch {
 	case now == nil && c.Was == nil:
-		return "", nil
+		return ""
 	case now == nil:
-		return conflictRemoved, nil
+		return conflictRemoved
 	case c.Was == nil:
-		return conflictMade, nil
+		return conflictMade
 	}
 	if c.Was.changed(now) {
-		return conflictChanged, nil
+		return conflictChanged
 	}
 	if now.isDir() && (c.Op == Remove || !c.Type.IsDir()) {
 		return s.filled(c, now)
 	}
-	return "", nil
+	return ""
 }
 
 // filled looks for something in a directory that the change removes, and that no change removes.
-func (s *settler) filled(c *Change, now *entry) (string, error) {
+func (s *settler) filled(c *Change, now *entry) string {
 	if !c.Was.differs(now) {
-		return "", nil
+		return ""
 	}
 	dir, err := now.list()
 	if err != nil {
-		return "", err
+		return conflictClosed + files.Plain(err).Error()
 	}
 	defer dir.Close()
 	names, err := list(dir, MaxChanges)
+	if err != nil {
+		return conflictClosed + files.Plain(err).Error()
+	}
 	for _, name := range names {
 		if !s.gone[path.Join(c.Path, name)] {
-			return conflictNew, err
+			return conflictNew
 		}
 	}
-	return "", err
+	return ""
 }
 
 // differs reports whether anything may have changed since.
