@@ -77,7 +77,6 @@ func TestLayersOfCaches(t *testing.T) {
 			switch r.Paths[i].Path {
 			case "/cache":
 				r.Paths[i].Rule.Origin = policy.Origin{Source: "preset go"}
-				r.Paths[i].Rule.Data = true
 			case "/dev/shm":
 				r.Paths[i].Rule.Origin = policy.Origin{Source: "baseline"}
 			}

@@ -179,6 +179,11 @@ func (h *Hosts) addTo(n *policy.Net) {
 	}
 }
 
+// Cache reports whether a path is a cache: a preset's, or the project's own.
+func (p *Path) Cache() bool {
+	return strings.HasPrefix(p.Rule.Origin.Source, "preset ") || strings.HasPrefix(p.Rule.Path, "$"+cacheVariable)
+}
+
 // Tries reports whether what the command writes goes to layers.
 func (r *Resolved) Tries() bool { return r.Writes.Value == "try" }
 

@@ -28,7 +28,7 @@ type Try struct {
 
 // Overlays returns the writable trees that have layers if the policy asks for them, or why that
 // can't be. The baseline's directories have none, nor has the temporary one: what is in it goes when
-// the session ends. A preset's caches are shared data and have none either, unless all is set.
+// the session ends. Caches of presets and of the project have none either, unless all is set.
 func (t *Try) Overlays(r *resolve.Resolved, writable []string, table func() Table) (out []Overlay, why string) {
 	switch {
 	case !r.Tries():
@@ -62,7 +62,7 @@ func (t *Try) wants(r *resolve.Resolved, tree string) (at *resolve.Path, wanted 
 			at = p
 		}
 		temporary := r.TempDir != "" && host.Within(p.Path, r.TempDir)
-		wanted = wanted || !ofBaseline(p) && !temporary && (t.All || !p.Rule.Data)
+		wanted = wanted || !ofBaseline(p) && !temporary && (t.All || !p.Cache())
 	}
 	return at, wanted && at != nil
 }
@@ -97,7 +97,20 @@ func overlayOf(overlays []Overlay, p string) int {
 }
 
 // Layered reports whether the command sees a path in a tree that has a layer.
-func (mp *Plan) Layered(p string) bool { return mp != nil && layered(mp.Overlays, p) }
+func (mp *Plan) Layered(p string) bool {
+	return mp != nil && layered(mp.Overlays, p) && (mp.Temp.Path == "" || !host.Within(p, mp.Temp.Path))
+}
+
+// temporary returns the session's temporary directory if it is in a tree that has a layer.
+func temporary(r *resolve.Resolved, overlays []Overlay) (temp Back) {
+	for i := range r.Paths {
+		p := &r.Paths[i]
+		if p.Path == r.TempDir && layered(overlays, p.Path) {
+			temp = Back{Path: p.Path, Mode: p.Mode, ID: p.ID}
+		}
+	}
+	return temp
+}
 
 // unprotected leaves out the protected files that a command may write in a layer.
 func (t *Try) unprotected(all []Mount, overlays []Overlay) []Mount {

@@ -15,6 +15,9 @@ const (
 	overlayLower = "lower" // empty: the tree is mounted here while the overlay is made
 )
 
+// noFollow is ST_NOSYMFOLLOW (statfs(2)), which package unix does not have.
+const noFollow = 0x2000
+
 // overlayNumbers are the bits in the numbers of an overlay's file that are not those of the file below:
 // the device, and the bit by which the kernel tells two file systems apart (xino). As long as the file
 // is open, the overlay does not look up again which file is below.
@@ -70,15 +73,41 @@ func (l *stepList) overlay(o *Overlay, tree result) result {
 		unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
 	l.tagged(TagOverlay, doing, unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
 	var outside unix.Statfs_t
-	_ = unix.Statfs(o.Path, &outside) // the overlay is noexec if the tree is
+	_ = unix.Statfs(o.Path, &outside) // the overlay has the tree's limits
 	attr := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	if outside.Flags&unix.ST_NOEXEC != 0 {
 		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if outside.Flags&noFollow != 0 {
+		attr |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
 	merged := l.tagged(TagOverlay, doing+": fsmount(2)", unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, attr)
 	l.close(fs)
 	l.tagged(TagOverlay, doing+": umount2(2)", unix.SYS_UMOUNT2, overlayLower, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	return merged
+}
+
+// keepTemp clones the temporary directory's mount before an overlay covers it.
+func (l *stepList) keepTemp(mp *Plan) (tree result) {
+	if mp.Temp.Path == "" {
+		return 0
+	}
+	fd := l.open(mp.Temp.Path)
+	l.check(fd, mp.Temp.ID, mp.Temp.Path)
+	tree = l.clone(fd, true)
+	l.close(fd)
+	return tree
+}
+
+// mountTemp mounts the temporary directory over the one in the overlay: what is in it goes when the
+// session ends, and does not belong in a layer.
+func (l *stepList) mountTemp(mp *Plan, tree result) {
+	if mp.Temp.Path == "" {
+		return
+	}
+	at := l.open(mp.Temp.Path)
+	l.check(at, mp.Temp.ID, mp.Temp.Path)
+	l.attach(tree, at, mp.Temp.Path)
 }
 
 // rules adds Landlock's rules for what is in overlays. A rule for a file below an overlay would not

@@ -42,6 +42,9 @@ type Plan struct {
 	// Overlays are those of Writable that the command writes to layers of.
 	Overlays []Overlay
 
+	// Temp is the session's temporary directory, if it is in one of Overlays. It has no layer.
+	Temp Back
+
 	// Mounts are made in this order: a directory before what is in it.
 	Mounts []Mount
 
@@ -144,6 +147,7 @@ func New(q Request) Result {
 	overlays, noTry := q.Try.Overlays(q.Policy, writable, q.Table)
 	q.Mounts = q.Try.unprotected(q.Mounts, overlays)
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable, Overlays: overlays}
+	mp.Temp = temporary(q.Policy, overlays)
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
 	// An alias may already be in the list. If it were covered twice, the second check would
 	// find the first cover instead of the file.

@@ -104,6 +104,7 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.S
 		}
 		l.close(at)
 	}
+	temp := l.keepTemp(mp)
 	if mp.Writable != nil {
 		l.setAttr(atCWD, "/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 	}
@@ -119,6 +120,7 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.S
 	}
 	l.overlays = mp.Overlays
 	l.merged = merged
+	l.mountTemp(mp, temp)
 	l.rules(o.Rules, o.Ruleset)
 	if len(mp.SSH) > 0 {
 		l.copies(SSHDir, mp.SSH)
