@@ -2,6 +2,7 @@ package layer
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,4 +199,88 @@ func TestClosedOutside(t *testing.T) {
 		t.Errorf("%q, not %q", got, want)
 	}
 	x.outside("chmod 700 d")
+}
+
+// TestFreezeTwice: only the first Freeze counts, also if several processes do it at once.
+func TestFreezeTwice(t *testing.T) {
+	x := newTried(t, "echo a >f")
+	x.insideOnly("echo b >>f")
+	if x.layer.Frozen() {
+		t.Error("frozen before Freeze")
+	}
+	errs := make(chan error)
+	for range 8 {
+		go func() { errs <- x.layer.Freeze() }()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	x.outside("echo c >f")
+	x.freeze()
+	if got := texts(x.changes()); !slices.Equal(got, []string{"~ f !" + conflictChanged}) || !x.layer.Frozen() {
+		t.Errorf("%q", got)
+	}
+	files, err := filepath.Glob(x.layer.Dir + "/*")
+	if want := 3; err != nil || len(files) != want {
+		t.Errorf("%q, %v", files, err)
+	}
+}
+
+// TestTwoTrees: a layer of several trees, one below another one's, lists each by its index; a second layer of a tree
+// is in conflict with what the first one made real.
+func TestTwoTrees(t *testing.T) {
+	x := newTried(t, "mkdir sub; echo a >f; echo a >sub/f")
+	first := x.layer
+	x.insideOnly("echo b >f")
+	both := makeLayer(t, x.state, "", x.tree, x.tree+"/sub")
+	if err := os.WriteFile(both.TreeDir(1)+"/upper/g", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(both.TreeDir(0)+"/upper/g", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := both.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := both.Changes()
+	if err != nil || !slices.Equal(texts(all), []string{"+ g", "+ g"}) || all[0].Tree != 0 || all[1].Tree != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, files, err := both.Size(); files != 2 || err != nil {
+		t.Errorf("%d files, %v", files, err)
+	}
+
+	x.layer = makeLayer(t, x.state, "", x.tree)
+	x.insideOnly("echo c >f")
+	x.outside("cp -p " + first.TreeDir(0) + "/upper/f f") // as apply does
+	if got, err := first.Changes(); len(got) > 0 || err != nil {
+		t.Errorf("the first: %q, %v", texts(got), err)
+	}
+	x.freeze()
+	if got := texts(x.changes()); !slices.Equal(got, []string{"~ f !" + conflictLate}) {
+		t.Errorf("the second: %q", got)
+	}
+}
+
+// TestLinks: names of one file have its inode and number of names.
+func TestLinks(t *testing.T) {
+	x := newTried(t, "echo a >f; ln f g; echo b >h")
+	x.insideOnly("echo c >n; ln n o; echo d >p; ln h i; echo e >>f")
+	want := map[string]uint64{"f": 1, "h": 2, "i": 2, "n": 2, "o": 2, "p": 1}
+	inodes := make(map[uint64]string)
+	for _, c := range x.changes() {
+		if c.Links != want[c.Path] {
+			t.Errorf("%s has %d names", c.Path, c.Links)
+		}
+		inodes[c.Inode] += c.Path
+		if c.Path == "f" && c.Was.Links != 2 {
+			t.Errorf("f had %d names", c.Was.Links)
+		}
+	}
+	names := slices.Sorted(maps.Values(inodes))
+	if !slices.Equal(names, []string{"f", "hi", "no", "p"}) {
+		t.Errorf("files: %q", names)
+	}
 }
