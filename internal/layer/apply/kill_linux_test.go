@@ -62,7 +62,7 @@ func killAt(t *testing.T, what string, n int, w *world) bool {
 
 // killWorld has one change of each kind.
 func killWorld(t *testing.T) (w *world, old, want map[string]string) {
-	w = newWorld(t, filepath.Join(t.TempDir(), "w"), `mkdir -p d/gone shut
+	w = newWorld(t, memory(t), `mkdir -p d/gone shut
 echo old >d/a; echo old >d/rm; echo old >d/gone/x
 touch -d 2001-01-01 d/gone/* d/* d .; chmod 555 shut`)
 	old = snapshot(t, w.tree)

@@ -214,3 +214,43 @@ func sh(t testing.TB, dir, script string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
+
+// memory returns a new directory, in memory if possible: syncfs(2) waits for all that others write.
+func memory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "zsbx-apply-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("chmod", "-R", "u+rwX", dir).Run()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// inTmpfs runs a test once more in a mount namespace with a new /tmp.
+func inTmpfs(t *testing.T, name, env string) {
+	t.Helper()
+	args := []string{"-m"}
+	if os.Geteuid() != 0 {
+		args = []string{"-Urm"}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program may be below /tmp itself.
+	const script = `exec 9<"$0"; mount -t tmpfs tmpfs /tmp && exec /proc/self/fd/9 "$@"`
+	args = append(args, "sh", "-c", script, self, "-test.run", "^"+name+"$")
+	cmd := exec.Command("unshare", args...)
+	cmd.Env = append(os.Environ(), env+"=1", "TMPDIR=/tmp")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		if len(out) < 200 {
+			testkit.Lacks(t, "userns", string(out))
+		}
+		t.Fatalf("%s", out)
+	}
+}

@@ -4,51 +4,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 var races = flag.Int("races", 2000, "how many renames TestRace makes under attack")
 
-// inTmpfs runs a test once more in a mount namespace with a new /tmp.
-func inTmpfs(t *testing.T, name, env string) {
-	t.Helper()
-	args := []string{"-m"}
-	if os.Geteuid() != 0 {
-		args = []string{"-Urm"}
-	}
-	script := `mount -t tmpfs tmpfs /tmp && exec "$0" "$@"`
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The program may be below /tmp itself.
-	script = `exec 9<"$0"; mount -t tmpfs tmpfs /tmp && exec /proc/self/fd/9 "$@"`
-	cmd := exec.Command("unshare", append(args, "sh", "-c", script, self, "-test.run", "^"+name+"$", fmt.Sprint("-races=", *races), "-test.v")...)
-	cmd.Env = append(os.Environ(), env+"=1", "TMPDIR=/tmp")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		if len(out) < 200 {
-			testkit.Lacks(t, "userns", string(out))
-		}
-		t.Fatalf("%s", out)
-	}
-}
-
 // TestRace: two threads exchange directories of the tree with links that lead out, and files with
 // hard links of files outside, while layers are applied. Nothing outside is changed.
 func TestRace(t *testing.T) {
-	if os.Getenv("ZSBX_RACE") == "" {
-		inTmpfs(t, "TestRace", "ZSBX_RACE")
-		return
-	}
 	const files = 20
 	acts := 0
 	applied := 0
@@ -66,7 +34,7 @@ func TestRace(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		os.RemoveAll(w.top)
+		_ = os.RemoveAll(w.top)
 	}
 	t.Logf("%d of %d changes were applied under attack", applied, acts)
 	if applied == 0 || applied == acts {
@@ -76,10 +44,6 @@ func TestRace(t *testing.T) {
 
 // TestRaceControl: the same race catches an apply by paths.
 func TestRaceControl(t *testing.T) {
-	if os.Getenv("ZSBX_RACE") == "" {
-		inTmpfs(t, "TestRaceControl", "ZSBX_RACE")
-		return
-	}
 	const files = 20
 	for range 500 {
 		w, before := raceWorld(t, files)
@@ -94,17 +58,14 @@ func TestRaceControl(t *testing.T) {
 		if fmt.Sprint(snapshot(t, w.outside)) != fmt.Sprint(before) {
 			return
 		}
-		os.RemoveAll(w.top)
+		_ = os.RemoveAll(w.top)
 	}
 	t.Error("what goes by paths was not caught")
 }
 
 // raceWorld makes a tree with a directory of which a layer changes, adds and removes files.
 func raceWorld(t *testing.T, files int) (*world, map[string]string) {
-	top, err := os.MkdirTemp("", "race")
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := memory(t)
 	w := &world{top: top, tree: top + "/tree", outside: top + "/outside"}
 	for _, dir := range []string{w.tree, w.tree + "/d", w.outside} {
 		if err := os.Mkdir(dir, 0o755); err != nil {

@@ -339,7 +339,7 @@ func (s *stager) entry(src, dst int, n *node, to, rel string, u *unit) (d digest
 	}
 	switch n.Type.Type() {
 	case 0:
-		err = s.names(src, dst, n, to, path.Join(strconv.Itoa(u.N), rel))
+		st, err = s.names(src, dst, n, to, path.Join(strconv.Itoa(u.N), rel))
 	case fs.ModeSymlink:
 		err = symlink(src, dst, from, to)
 	case fs.ModeNamedPipe:
@@ -347,7 +347,7 @@ func (s *stager) entry(src, dst int, n *node, to, rel string, u *unit) (d digest
 	default:
 		err = refusal("a file of this kind can't be applied")
 	}
-	if err == nil {
+	if err == nil && st.Ino == 0 {
 		st, err = lstat(dst, to)
 	}
 	if err == nil && files.Mode(st.Mode).Type() != n.Type.Type() {
@@ -410,12 +410,9 @@ func (s *stager) finishDir(out int, want, st *unix.Stat_t, n *node, rel string) 
 	if rel == "." && want.Mode&dirPerm != dirPerm {
 		want.Mode |= dirPerm
 	}
-	err := own(out, want)
+	err := unix.UtimesNanoAt(out, "", []unix.Timespec{want.Atim, want.Mtim}, unix.AT_EMPTY_PATH)
 	if err == nil {
-		err = unix.UtimesNanoAt(out, "", []unix.Timespec{want.Atim, want.Mtim}, unix.AT_EMPTY_PATH)
-	}
-	if err == nil {
-		err = unix.Fstat(out, st)
+		err = own(out, want, st)
 	}
 	if rel == "." && look.Mode&dirPerm != dirPerm {
 		s.mu.Lock()
@@ -426,7 +423,7 @@ func (s *stager) finishDir(out int, want, st *unix.Stat_t, n *node, rel string) 
 }
 
 // names writes a regular file, or another name of one.
-func (s *stager) names(src, dst int, n *node, to, at string) error {
+func (s *stager) names(src, dst int, n *node, to, at string) (st unix.Stat_t, err error) {
 	from := path.Base(n.Path)
 	if n.Links < 2 {
 		return file(src, dst, n, from, to)
@@ -441,69 +438,73 @@ func (s *stager) names(src, dst int, n *node, to, at string) error {
 	s.mu.Unlock()
 	if first {
 		defer close(l.ready)
-		err := file(src, dst, n, from, to)
+		st, err = file(src, dst, n, from, to)
 		if err == nil {
 			l.at = at
 		}
-		return err
+		return st, err
 	}
 	<-l.ready
 	if l.at == "" {
-		return refusal("another name of the file was not applied")
+		return st, refusal("another name of the file was not applied")
 	}
-	st, err := lstat(src, from)
+	st, err = lstat(src, from)
 	if err == nil && st.Ino != n.Inode {
 		err = notAsSeen
 	}
 	if err != nil {
-		return err
+		return st, err
 	}
 	dir, name, err := above(s.trees[n.Tree].stage, l.at)
 	if err != nil {
-		return err
+		return st, err
 	}
 	defer unix.Close(dir)
 	step("link")
-	return unix.Linkat(dir, name, dst, to, 0)
+	err = unix.Linkat(dir, name, dst, to, 0)
+	if err != nil {
+		return st, err
+	}
+	return lstat(dst, to)
 }
 
-// file copies a regular file.
-func file(src, dst int, n *node, from, to string) error {
+// file copies a regular file, and says how the new one looks.
+func file(src, dst int, n *node, from, to string) (have unix.Stat_t, err error) {
 	in, err := unix.Openat(src, from, readFile, 0)
 	if err == unix.EACCES {
-		return refusal("it can't be read: its mode is " + n.Type.Perm().String())
+		return have, refusal("it can't be read: its mode is " + n.Type.Perm().String())
 	}
 	if err != nil {
-		return err
+		return have, err
 	}
 	defer unix.Close(in)
-	var st unix.Stat_t
-	err = unix.Fstat(in, &st)
+	var want unix.Stat_t
+	err = unix.Fstat(in, &want)
 	if err != nil {
-		return err
+		return have, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != n.Size || st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
-		return notAsSeen
+	if want.Mode&unix.S_IFMT != unix.S_IFREG || want.Size != n.Size || want.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return have, notAsSeen
 	}
 	step("create")
-	out, err := unix.Openat(dst, to, newFile, st.Mode&0o777)
+	out, err := unix.Openat(dst, to, newFile, want.Mode&0o777)
 	if err != nil {
-		return err
+		return have, err
 	}
 	defer unix.Close(out)
 	step("copy")
-	err = copyData(in, out, &st)
+	err = copyData(in, out, &want)
 	if err == nil {
 		err = copyAttributes(in, out)
 	}
 	if err == nil {
-		err = own(out, &st)
+		step("set times")
+		err = unix.UtimesNanoAt(out, "", []unix.Timespec{want.Atim, want.Mtim}, unix.AT_EMPTY_PATH)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = own(out, &want, &have)
 	}
-	step("set times")
-	return unix.UtimesNanoAt(out, "", []unix.Timespec{st.Atim, st.Mtim}, unix.AT_EMPTY_PATH)
+	return have, err
 }
 
 // copyAttributes copies the attributes of a regular file to a new one, which has none.
@@ -530,28 +531,31 @@ func copyAttributes(in, out int) error {
 	return err
 }
 
-// own gives a new file or directory its owner and mode.
-func own(fd int, want *unix.Stat_t) error {
-	var have unix.Stat_t
-	err := unix.Fstat(fd, &have)
+// own gives a new file or directory its owner and mode, and says how it looks.
+func own(fd int, want, have *unix.Stat_t) error {
+	err := unix.Fstat(fd, have)
 	if err != nil {
 		return err
 	}
-	if have.Uid != want.Uid || have.Gid != want.Gid {
+	owner := have.Uid == want.Uid && have.Gid == want.Gid
+	if owner && have.Mode&0o7777 == want.Mode&0o7777 {
+		return nil
+	}
+	if !owner {
 		step("chown")
 		err = unix.Fchownat(fd, "", int(want.Uid), int(want.Gid), unix.AT_EMPTY_PATH)
 		if err == unix.EPERM {
-			return refusal("it belongs to another user or group")
-		}
-		if err != nil {
-			return err
+			err = refusal("it belongs to another user or group")
 		}
 	}
-	if have.Mode&0o7777 == want.Mode&0o7777 {
-		return nil
+	if err == nil && want.Mode&unix.S_IFMT != unix.S_IFLNK {
+		step("chmod")
+		err = unix.Chmod(magic(fd), want.Mode&0o7777)
 	}
-	step("chmod")
-	return unix.Chmod(magic(fd), want.Mode&0o7777)
+	if err != nil {
+		return err
+	}
+	return unix.Fstat(fd, have)
 }
 
 // small is the size up to which a file is read at once.
@@ -682,7 +686,7 @@ func ownNamed(dir int, name string, want *unix.Stat_t, kind uint32) error {
 	if have.Mode&unix.S_IFMT != kind || want.Mode&unix.S_IFMT != kind {
 		return notAsSeen
 	}
-	err = own(fd, want)
+	err = own(fd, want, &have)
 	if err != nil {
 		return err
 	}
