@@ -86,7 +86,27 @@ func find(top string) *layer.Layer {
 func (w *world) write(t testing.TB, script string) {
 	t.Helper()
 	sh(t, w.upper, script)
+	w.markCopied(t)
 	w.freeze(t)
+}
+
+// markCopied marks the directories of the layer that the tree has, too, as the kernel does when it copies one.
+func (w *world) markCopied(t testing.TB) {
+	t.Helper()
+	err := filepath.WalkDir(w.upper, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		rel, _ := filepath.Rel(w.upper, name)
+		st, lower := os.Lstat(filepath.Join(w.tree, rel))
+		if lower != nil || !st.IsDir() {
+			return nil
+		}
+		return unix.Setxattr(name, "user.overlay.origin", nil, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *world) freeze(t testing.TB) {

@@ -102,6 +102,7 @@ func raceWorld(t *testing.T, files int) (*world, map[string]string) {
 		}
 	}
 	os.Chmod(w.upper+"/d", 0o700)
+	w.markCopied(t)
 	w.freeze(t)
 	if err := os.Symlink(w.outside, w.tree+"/link"); err != nil {
 		t.Fatal(err)
