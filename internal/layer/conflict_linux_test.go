@@ -71,7 +71,7 @@ func TestConflicts(t *testing.T) {
 		{"the directory above is a link", "mkdir d e", "echo a >d/f", "rmdir d; ln -s e d",
 			[]string{"~ d !" + conflictLate, "+ d/f"}, []string{"+ d/f !" + conflictAbove}},
 		{"a directory's mode", "mkdir d; chmod 755 d", "chmod 700 d", "chmod 711 d",
-			[]string{"~ d"}, []string{"~ d !" + conflictChanged}},
+			[]string{"~ d !" + conflictLate}, []string{"~ d !" + conflictChanged}},
 	} {
 		c := c
 		t.Run(c.name, func(t *testing.T) {

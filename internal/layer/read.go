@@ -117,7 +117,11 @@ func (r *reader) top(upper, lower *os.File) error {
 		up.st.Uid = low.st.Uid
 		up.st.Gid = low.st.Gid
 	}
-	return r.compare(".", up, low, attributes{}, false)
+	attrs, err := attributesOf(upper, ".")
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return r.compare(".", up, low, attrs, r.moved(low))
 }
 
 // dir reads a directory of the layer.
@@ -202,17 +206,23 @@ func (r *reader) entry(p place, name string) error {
 	return r.dir(next)
 }
 
-// late reports whether what a tree has may not be what the command saw. Of a directory that the command saw it
-// says nothing about what is in it; but if the command made or emptied its own, all that is in the tree's may be
-// new, however old it is.
+// late reports whether what a tree has may not be what the command saw. If the command made or emptied its own
+// directory, all that is in the tree's may be new, however old it is; and so it may if that was moved there.
 func (r *reader) late(up, low *entry, a attributes, opaque bool) bool {
 	if low == nil {
 		return false
 	}
 	if up.isDir() && low.isDir() && !opaque {
-		return !a.origin
+		return !a.origin || r.moved(low)
 	}
 	return r.changedSince(low)
+}
+
+// moved reports whether a directory of a tree was moved there after the command began, or its mode or owner
+// changed. What is put into it, or taken away, is judged by itself: that gives the directory two equal times. If
+// something is put into it after it was moved there, its times do not show that.
+func (r *reader) moved(low *entry) bool {
+	return r.changedSince(low) && low.st.Ctim != low.st.Mtim
 }
 
 // changedSince reports whether an entry of a tree changed after the command began. It may have been put there
