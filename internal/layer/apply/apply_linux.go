@@ -313,6 +313,9 @@ func (w *work) makeStages(r *round, p *plan) error {
 	if err == nil {
 		err = w.j.write(w.l)
 	}
+	for i := 0; err == nil && i < len(r.Stages); i++ {
+		err = w.canExchange(r.Stages[i].Tree)
+	}
 	return err
 }
 
@@ -329,15 +332,22 @@ func (w *work) free(r *round) error {
 	return nil
 }
 
-// makeStage makes a staging directory. What is made in it inherits nothing of the tree's.
+// makeStage makes a staging directory: in the layer's directory, which no command can open, or in the tree if
+// nothing can be renamed between these. What is made in it inherits nothing of the tree's.
 func (w *work) makeStage(s *stage) error {
 	t := w.trees[s.Tree]
-	step("mkdir staging")
-	err := unix.Mkdirat(t.root, s.Name, 0o700)
+	near, err := w.near(s)
 	if err != nil {
-		return &os.PathError{Op: "mkdir", Path: filepath.Join(w.l.Trees[s.Tree].Path, s.Name), Err: err}
+		return err
 	}
-	t.stage, err = safepath.OpenAt(t.root, s.Name, readDir)
+	s.InTree = !near
+	dir, name, path := w.place(s)
+	step("mkdir staging")
+	err = unix.Mkdirat(dir, name, 0o700)
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	t.stage, err = safepath.OpenAt(dir, name, readDir)
 	if err != nil {
 		return err
 	}
@@ -345,14 +355,50 @@ func (w *work) makeStage(s *stage) error {
 	if err == nil {
 		err = unix.Fchmod(t.stage, 0o700)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		_, s.Ino, err = lookAt(t.stage)
 	}
-	_, s.Ino, err = lookAt(t.stage)
+	return err
+}
+
+// near reports whether the layer's directory and a tree are so near that one can rename between them: on one
+// file system, one mount and with one quota. A directory that was in the tree is not used again.
+func (w *work) near(s *stage) (bool, error) {
+	kept := int(w.kept.Fd())
+	root := w.trees[s.Tree].root
+	step("mkdir near")
+	err := unix.Mkdirat(kept, s.Kept, 0o700)
 	if err != nil {
-		return err
+		return false, &os.PathError{Op: "mkdir", Path: filepath.Join(w.l.Dir, s.Kept), Err: err}
 	}
-	return w.canExchange(s.Tree)
+	step("try rename")
+	err = unix.Renameat2(kept, s.Kept, root, s.Name, unix.RENAME_NOREPLACE)
+	if err == nil {
+		step("rmdir near")
+		err = unix.Unlinkat(root, s.Name, unix.AT_REMOVEDIR)
+		return true, w.failedIn(s, "rmdir", err)
+	}
+	err1 := unix.Unlinkat(kept, s.Kept, unix.AT_REMOVEDIR)
+	if err == unix.EXDEV {
+		return false, err1
+	}
+	return false, errors.Join(w.failedIn(s, "rename to", err), err1)
+}
+
+// failedIn is the error of a system call with the name of a staging directory in a tree.
+func (w *work) failedIn(s *stage, call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.PathError{Op: call, Path: filepath.Join(w.l.Trees[s.Tree].Path, s.Name), Err: err}
+}
+
+// place returns the directory that a staging directory is in, its name there, and its path.
+func (w *work) place(s *stage) (dir int, name, path string) {
+	if s.InTree {
+		return w.trees[s.Tree].root, s.Name, filepath.Join(w.l.Trees[s.Tree].Path, s.Name)
+	}
+	return int(w.kept.Fd()), s.Kept, filepath.Join(w.l.Dir, s.Kept)
 }
 
 // canExchange tries whether the file system can do what an apply needs.
@@ -377,21 +423,16 @@ func (w *work) canExchange(n int) error {
 	return nil
 }
 
-// find opens the staging directory of a round, wherever it is by now.
+// find opens the staging directory of a round.
 func (w *work) find(s *stage) error {
 	t := w.trees[s.Tree]
 	if t.stage >= 0 {
 		unix.Close(t.stage)
 		t.stage = -1
 	}
-	for _, in := range []struct {
-		dir  int
-		name string
-	}{{int(w.kept.Fd()), s.Kept}, {t.root, s.Name}} {
-		fd, err := unix.Openat(in.dir, in.name, readDir, 0)
-		if err != nil {
-			continue
-		}
+	dir, name, path := w.place(s)
+	fd, err := unix.Openat(dir, name, readDir, 0)
+	if err == nil {
 		_, ino, err := lookAt(fd)
 		if err == nil && ino == s.Ino {
 			t.stage = fd
@@ -399,8 +440,7 @@ func (w *work) find(s *stage) error {
 		}
 		unix.Close(fd)
 	}
-	return fmt.Errorf("the directory %s, which had the state before an apply, has gone",
-		shell.Quote(filepath.Join(w.l.Trees[s.Tree].Path, s.Name)))
+	return fmt.Errorf("the directory %s, which had the state before an apply, has gone", shell.Quote(path))
 }
 
 func (w *work) findAll(r *round) error {
@@ -430,28 +470,22 @@ func (w *work) drop(r *round) error {
 
 // dropStage removes a staging directory. One that may not have been made has nothing in it.
 func (w *work) dropStage(s *stage) error {
-	t := w.trees[s.Tree]
 	if s.Ino == 0 {
 		step("rmdir staging")
-		err := unix.Unlinkat(t.root, s.Name, unix.AT_REMOVEDIR)
-		if err == unix.ENOENT {
-			err = nil
+		err := unix.Unlinkat(w.trees[s.Tree].root, s.Name, unix.AT_REMOVEDIR)
+		switch err {
+		case nil, unix.ENOENT, unix.ENOTEMPTY, unix.ENOTDIR: // others put something there
+		default:
+			return err
 		}
-		return err
+		return removeAll(int(w.kept.Fd()), s.Kept)
 	}
-	if w.find(s) != nil {
+	dir, name, _ := w.place(s)
+	st, err := lstat(dir, name)
+	if err != nil || st.Ino != s.Ino {
 		return nil
 	}
-	for _, in := range []struct {
-		dir  int
-		name string
-	}{{int(w.kept.Fd()), s.Kept}, {t.root, s.Name}} {
-		st, err := lstat(in.dir, in.name)
-		if err == nil && st.Ino == s.Ino {
-			return removeAll(in.dir, in.name)
-		}
-	}
-	return nil
+	return removeAll(dir, name)
 }
 
 // finish renames what a round has staged.
@@ -486,10 +520,6 @@ func (w *work) finish(r *round) error {
 			w.advance(u.Count)
 		}
 	}
-	err = w.keep(r)
-	if err != nil {
-		return err
-	}
 	for _, d := range r.Dirs {
 		if d.New != nil && stay[at{d.Tree, string(d.Path)}] {
 			d.New.Mtime = asIs
@@ -515,21 +545,6 @@ func (w *work) sync(r *round) error {
 		step("sync")
 		err := unix.Syncfs(w.trees[s.Tree].stage)
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keep moves the staging directories to the layer's, if that is on the same file system.
-func (w *work) keep(r *round) error {
-	kept := int(w.kept.Fd())
-	for _, s := range r.Stages {
-		step("keep staging")
-		err := unix.Renameat2(w.trees[s.Tree].root, s.Name, kept, s.Kept, unix.RENAME_NOREPLACE)
-		switch err {
-		case nil, unix.EXDEV, unix.ENOENT, unix.EACCES, unix.EPERM:
-		default:
 			return err
 		}
 	}

@@ -6,17 +6,21 @@
 //
 // An apply has these steps. Until the third, nothing in a tree has changed but for the staging directory.
 //
-//  1. Stage: all that is new is written into one directory of each tree, .zsbx-try-ID, that nobody else can
-//     search. What a change would replace or remove is compared with what the layer knows of it.
+//  1. Stage: all that is new is written into one directory for each tree. It is in the layer's directory, where
+//     no command can change what is staged for a protected file. What a change would replace or remove is
+//     compared with what the layer knows of it.
 //  2. Sync (syncfs(2)), and a journal in the layer's directory that says how each file looks before and after.
 //  3. Each change is one rename(2): with RENAME_NOREPLACE of what is new, a directory with all that is in it;
 //     with RENAME_EXCHANGE of what replaces something; and what is removed moves to the staging directory. What
 //     came out is then compared with the journal. If it is anything else, it is put back: a conflict.
 //  4. Modes, times and attributes of directories.
 //
-// So what was there before is in the staging directory. Once all is done, that is moved to the layer's
-// directory; on another file system it stays in the tree. Until the layer is thrown away, Undo brings it
-// back; Drop removes what is left in trees, and is called before Layer.Remove.
+// So what was there before is in the staging directory. Until the layer is thrown away, Undo brings it back.
+//
+// If nothing can be renamed between the layer's directory and a tree, as on another file system, the staging
+// directory is .zsbx-try-ID in the tree, closed to other users. Then a command of another session that may
+// write the tree at the same time can change what is staged, and what Undo brings back. Drop removes what is
+// left in trees, and is called before Layer.Remove.
 //
 // After a crash the places of the files say what was done: one that has the inode of the new file is new.
 package apply

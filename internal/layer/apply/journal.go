@@ -41,10 +41,11 @@ type round struct {
 
 // stage is a staging directory.
 type stage struct {
-	Tree int
-	Name string // in the tree
-	Kept string // in the layer's directory, to which it is moved in the end
-	Ino  uint64 // 0 if it was perhaps not made
+	Tree   int
+	Kept   string // its name in the layer's directory
+	Name   string // in the tree
+	InTree bool   // it is there: nothing can be renamed between the tree and the layer's directory
+	Ino    uint64 // 0 if it was perhaps not made
 }
 
 // unit is one rename. A path is bytes: it need not be UTF-8.
