@@ -2,6 +2,7 @@ package apply
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -51,6 +52,7 @@ func newWorld(t testing.TB, top, script string) *world {
 		}
 	}
 	sh(t, w.tree, script)
+	time.Sleep(20 * time.Millisecond) // what has the layer's time changed while the command ran
 	w.layer(t)
 	return w
 }
@@ -102,7 +104,12 @@ func (w *world) markCopied(t testing.TB) {
 		if lower != nil || !st.IsDir() {
 			return nil
 		}
-		return unix.Setxattr(name, "user.overlay.origin", nil, 0)
+		closed, err := os.Lstat(name)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(os.Chmod(name, 0o700), unix.Setxattr(name, "user.overlay.origin", nil, 0))
+		return errors.Join(err, os.Chmod(name, closed.Mode()))
 	})
 	if err != nil {
 		t.Fatal(err)
