@@ -126,7 +126,7 @@ func nullSteps(c *fork.Command) (steps []fork.Step) {
 		}
 		replaces := fork.Step{
 			Name: "dup3(2)", Nr: unix.SYS_DUP3, MayFail: true,
-			Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint16{1},
+			Args: [6]uintptr{1: uintptr(i)}, Back: [6]uint32{1},
 		}
 		steps = append(steps, opens, replaces)
 	}

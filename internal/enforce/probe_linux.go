@@ -337,8 +337,8 @@ func netSteps(m *fork.Memory) []fork.Step {
 		{Name: "unshare(2)", Nr: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNET}},
 		{Name: "socket(2)", Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}},
 		{Name: "ioctl(2) of its device lo", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.SIOCSIFFLAGS, up},
-			Back: [6]uint16{1}},
-		{Name: "getsockopt(2) SO_NETNS_COOKIE (Linux 5.14)", Nr: unix.SYS_GETSOCKOPT, Args: tell, Back: [6]uint16{2}},
+			Back: [6]uint32{1}},
+		{Name: "getsockopt(2) SO_NETNS_COOKIE (Linux 5.14)", Nr: unix.SYS_GETSOCKOPT, Args: tell, Back: [6]uint32{2}},
 	}
 	for i := range steps {
 		steps[i].Tag = tagNet

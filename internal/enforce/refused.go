@@ -91,7 +91,8 @@ func noNamespace(se *fork.StepError) string {
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }
 
-// noOverlay returns why there is no overlay.
+// noOverlay returns why there is no overlay, and what helps. Before Linux 6.5 the kernel looks at all
+// directories in the last step, and does not say which one it refuses.
 func noOverlay(se *fork.StepError) string {
 	why := ""
 	switch se.Errno {
@@ -100,8 +101,11 @@ func noOverlay(se *fork.StepError) string {
 	case syscall.EPERM:
 		why = "; ordinary users can make overlays since Linux 5.11"
 	case syscall.EINVAL:
-		why = "; a file system there can't be part of an overlay, as NFS, vfat and an overlay can't, " +
-			"or Linux 5.11 is needed"
+		why = "; the file system of the directory or of zsbx's state can't be part of an overlay, or Linux 5.11 is " +
+			"needed: try a directory on another, or set XDG_STATE_HOME to one"
+		if strings.Contains(se.Name, "upperdir") || strings.Contains(se.Name, "workdir") {
+			why = "; layers can't be on the file system of zsbx's state: set XDG_STATE_HOME to a directory on another"
+		}
 	}
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }

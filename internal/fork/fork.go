@@ -26,7 +26,7 @@ type Step struct {
 	// Back makes results of earlier Steps arguments of this one. If Back[i] is n and not 0,
 	// Args[i] is the result of the step n places before this one in the same list. So lists of
 	// Steps can be copied.
-	Back [6]uint16
+	Back [6]uint32
 
 	// MayFail says that the next step is made even if this one fails. Out then receives the
 	// negative errno.

@@ -114,7 +114,7 @@ func (c *Command) setupSteps() (steps []Step) {
 		}
 		s := Step{Name: "dup3(2)", Nr: unix.SYS_DUP3, Args: [6]uintptr{f.Fd(), uintptr(i)}}
 		if at, is := moved[i]; is {
-			s.Back[0] = uint16(len(steps) - at)
+			s.Back[0] = uint32(len(steps) - at)
 		} else if int(f.Fd()) == i {
 			s = Step{Name: "fcntl(F_SETFD)", Nr: unix.SYS_FCNTL, Args: [6]uintptr{f.Fd(), unix.F_SETFD, 0}}
 		}

@@ -22,7 +22,7 @@ func TestOutResult(t *testing.T) {
 	steps := []Step{
 		{Name: "getpid", Nr: unix.SYS_GETPID, Out: got},
 		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(m.Text(file)), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, uintptr(unsafe.Pointer(got)), 4}, Back: [6]uint16{1}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, uintptr(unsafe.Pointer(got)), 4}, Back: [6]uint32{1}},
 	}
 	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})
 	if err != nil {
@@ -42,8 +42,8 @@ func TestBackResult(t *testing.T) {
 	name, text := ptr(m.Text(file)), ptr(m.Text("hello"))
 	steps := []Step{
 		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), name, unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint16{1}},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint16{2}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint32{1}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint32{2}},
 	}
 	steps = append([]Step{{Name: "getpid", Nr: unix.SYS_GETPID}}, steps...)
 	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})

@@ -3,6 +3,7 @@ package attack_test
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,5 +104,22 @@ func TestLayerOnMounts(t *testing.T) {
 				t.Errorf("status %d: %s", status, out)
 			}
 		})
+	}
+}
+
+// TestLayerManyCovers closes more files in a layer than a step's reference to an earlier one could
+// count when it had 16 bits.
+func TestLayerManyCovers(t *testing.T) {
+	needMounts(t)
+	p := newPlace(t)
+	for i := range 8000 {
+		file := p.in + "/sub/" + strconv.Itoa(i) + ".env"
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.deny(p.in + "/sub/*.env")
+	if status, out := p.sh(t, p.tryPlan(t), `echo x >new && ! cat sub/0.env && ! cat sub/7999.env`); status != 0 {
+		t.Errorf("status %d: %s", status, out)
 	}
 }

@@ -49,6 +49,27 @@ func TestMountsRefused(t *testing.T) {
 	}
 }
 
+// TestLayersRefused: what the kernel refuses of an overlay is known at the next plan, with what helps.
+func TestLayersRefused(t *testing.T) {
+	needMounts(t)
+	plan := newPlace(t).tryPlan(t)
+	for _, c := range []struct {
+		step  string
+		errno syscall.Errno
+		want  string
+	}{
+		{"fsopen(2)", syscall.ENODEV, "no overlay"},
+		{"fsconfig(2) of upperdir", syscall.EINVAL, "set XDG_STATE_HOME"},
+		{"fsconfig(2) of lowerdir", syscall.EINVAL, "try a directory on another"},
+		{"fsconfig(2)", syscall.EPERM, "Linux 5.11"},
+	} {
+		caps, refused := plan.Refused(&fork.StepError{Stage: "keeper", Tag: mounts.TagOverlay, Name: c.step, Errno: c.errno})
+		if !refused || !strings.Contains(caps.TryReason, c.want) || caps.MountReason != "" {
+			t.Errorf("%s, %v: %q, want %q", c.step, c.errno, caps.TryReason, c.want)
+		}
+	}
+}
+
 // TestManyWritable has more writable paths than a process may have
 // descriptors.
 func TestManyWritable(t *testing.T) {

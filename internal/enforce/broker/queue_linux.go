@@ -159,7 +159,7 @@ func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	return []fork.Step{install, {
 		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
 		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
-	}, {Name: "close(2) of the queue of socket calls", Nr: unix.SYS_CLOSE, Back: [6]uint16{2}}}
+	}, {Name: "close(2) of the queue of socket calls", Nr: unix.SYS_CLOSE, Back: [6]uint32{2}}}
 }
 
 // listenerFlags returns the flags for seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19) a signal

@@ -18,6 +18,10 @@ type Overlay struct {
 	Dir  string      // has upper, work and lower; set before Steps
 }
 
+// maxLayers limits the trees with layers. Each takes a descriptor until all is mounted, in addition to
+// those of maxWritable.
+const maxLayers = 100
+
 // Try says how a namespace makes layers. The zero value is what a policy with writes = "try" means.
 type Try struct {
 	All       bool   // caches of presets have layers, too
@@ -36,7 +40,7 @@ func (t *Try) Overlays(r *resolve.Resolved, writable []string, table func() Tabl
 	case t.None != "":
 		return nil, t.None
 	case writable == nil:
-		return nil, "all of / is writable, and the layer would be in it"
+		return nil, "all of / is writable, and the layer would be in it: allow only the directories to write in"
 	}
 	for _, w := range writable {
 		at, wanted := t.wants(r, w)
@@ -47,6 +51,10 @@ func (t *Try) Overlays(r *resolve.Resolved, writable []string, table func() Tabl
 			return nil, why
 		}
 		out = append(out, Overlay{Path: w, ID: at.ID})
+	}
+	if n := len(out); n > maxLayers {
+		const why = "%d directories would have layers, more than %d: allow a directory around them"
+		return nil, fmt.Sprintf(why, n, maxLayers)
 	}
 	return out, ""
 }
@@ -71,10 +79,11 @@ func (t *Try) wants(r *resolve.Resolved, tree string) (at *resolve.Path, wanted 
 // start.
 func (t *Try) refuses(tree string, at *resolve.Path, table func() Table) string {
 	if !at.Mode.IsDir() {
-		return tree + " is a file: only a directory can have a layer"
+		return tree + " is a file, and only a directory can have a layer: allow its directory"
 	}
 	if host.Within(t.State, tree) || host.Within(tree, t.State) {
-		return fmt.Sprintf("the layer of %s would be in %s: the two can't overlap", tree, t.State)
+		return fmt.Sprintf("the layer of %s would be in %s, and the two can't overlap: "+
+			"allow less of it, or set XDG_STATE_HOME to a directory elsewhere", tree, t.State)
 	}
 	mounts := table()
 	if mounts.Unread != nil {
@@ -82,7 +91,8 @@ func (t *Try) refuses(tree string, at *resolve.Path, table func() Table) string 
 	}
 	for _, m := range mounts.Mounts {
 		if m.Point != tree && host.Within(m.Point, tree) {
-			return fmt.Sprintf("%s is a file system that is mounted in %s, and a layer has only one", m.Point, tree)
+			return fmt.Sprintf("%s is a file system that is mounted in %s, and a layer has only one: "+
+				"unmount it, or allow only directories without another file system", m.Point, tree)
 		}
 	}
 	return ""

@@ -52,7 +52,7 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 		case uintptr:
 			s.Args[i] = a
 		case result:
-			s.Back[i] = uint16(len(l.steps) - int(a))
+			s.Back[i] = uint32(len(l.steps) - int(a))
 		case string:
 			s.Args[i] = uintptr(unsafe.Pointer(l.mem.Text(a)))
 		case *unix.MountAttr:
