@@ -122,6 +122,7 @@ func dieBy(s syscall.Signal) {
 func commands() map[string]func(*app) *cobra.Command {
 	return map[string]func(*app) *cobra.Command{
 		"run":        newRun,
+		"try":        newTry,
 		"why":        newWhy,
 		"profile":    newProfile,
 		"check":      newCheck,

@@ -67,7 +67,7 @@ func setupElsewhere(e *testscript.Env) error {
 	return err
 }
 
-// condition knows [root], [exists:FILE], [landlockN], [mounts], [localhost], [limits] and [sockets]. The
+// condition knows [root], [exists:FILE], [landlockN], [mounts], [layers], [localhost], [limits] and [sockets]. The
 // last means that Unix sockets of programs outside are closed, with --exec too; [localhost] that a
 // command without network has its own servers.
 func condition(cond string) (bool, error) {
@@ -79,6 +79,10 @@ func condition(cond string) (bool, error) {
 	case cond == "root":
 		return os.Geteuid() == 0, nil
 	case cond == "mounts":
+		caps := enforce.Probe()
+		enforce.ProbeNamespaces(&caps)
+		return testkit.Condition(testkit.UserNS, caps.MountNS)
+	case cond == "layers":
 		caps := enforce.Probe()
 		enforce.ProbeNamespaces(&caps)
 		return testkit.Condition(testkit.UserNS, caps.MountNS)

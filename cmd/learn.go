@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/compose"
 	"github.com/zsbx/zsbx/internal/egress/rule"
 	"github.com/zsbx/zsbx/internal/enforce"
+	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/learn"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/shell"
@@ -41,6 +42,8 @@ type learner struct {
 
 	reached  []rule.Rule // hosts that the last run has reached, if these were observed
 	enforces bool        // the last run succeeded: the next one has only the hosts that were learnt
+
+	layer *layer.Layer // what the last run wrote, if that goes to a layer
 
 	closed []string // causes of the last failure for which no rule is ever proposed
 }
@@ -110,11 +113,18 @@ func (l *learner) round(argv []string) (*supervise.Result, []learn.Need, error) 
 			return nil, nil, err
 		}
 	}
+	if l.layer != nil { // this run begins again
+		if err := l.layer.Remove(); err != nil {
+			return nil, nil, err
+		}
+		l.layer = nil
+	}
 	command, err := supervise.Start(context.Background(), c.Policy, opts)
 	if err != nil {
 		return nil, nil, err
 	}
 	res, err := command.Wait()
+	l.layer = res.Layer
 	l.reached = res.Reached
 	plan := command.Plan()
 	if l.base == nil {
@@ -200,6 +210,9 @@ func (l *learner) open(c *compose.Composed, opts *supervise.Options) (err error)
 
 // end prints or writes what was learnt.
 func (l *learner) end() error {
+	if l.layer != nil {
+		l.a.hintLayer(l.layer)
+	}
 	for _, x := range l.left {
 		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base).Flags, x.Why)
 	}

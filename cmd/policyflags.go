@@ -72,6 +72,9 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.turn("private-home", "fs.home", "private",
 		"give the command a temporary home directory that is empty except for what is allowed of the real one")
 	o.turn("try", "fs.writes", "try", "write files into a layer, which is real only when you apply it")
+	fs.BoolVar(&o.opts.Try.All, "try-all", false, "with a layer: write into it, too, what goes to caches of presets")
+	fs.BoolVar(&o.opts.Try.Protected, "try-protected", false,
+		"with a layer: let the command write protected files in it")
 	o.turn("private-pids", "process.pids", "private", "let the command see only the processes of its session")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
@@ -211,6 +214,13 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	o.from.UserTemp = libsystem.UserTemp()
 	c, err := compose.Compose(&host, &o.from)
 	err = errors.Join(flagErr, o.composeErr(err))
+	if c != nil && c.Policy.On(host.OS).FS.Writes.Value != "try" {
+		for _, flag := range []string{"try-all", "try-protected"} {
+			if o.given(flag) {
+				err = errors.Join(err, usageHint("--try", "--%s: the policy does not ask for a layer", flag))
+			}
+		}
+	}
 	if err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
 		c.Policy.Net.DenyHosts = nil // what they are about may be what is wrong
 		_, more := resolve.Policy(c.Policy, host)

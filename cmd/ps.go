@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/track"
+	"github.com/zsbx/zsbx/internal/units"
 )
 
 func newPs(a *app) *cobra.Command {
@@ -40,9 +42,13 @@ func (a *app) ps(ended bool) error {
 		return err
 	}
 	all, orphans, err := st.Survey()
+	left, unread := layersLeft(all)
 	hidden := func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil }
 	shown := slices.DeleteFunc(slices.Clone(all), hidden)
-	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), err)
+	list := append(each(all, sessionJSON), each(left, leftJSON)...)
+	t := sessionTable(shown)
+	t.layers(left)
+	failed := errors.Join(a.show(list, t), err, unread)
 	if a.say.json {
 		return failed
 	}
@@ -83,6 +89,37 @@ type jsonSession struct {
 	Keeper    int          `json:"keeper_pid,omitempty"`
 	Processes []track.Proc `json:"processes"`
 	Error     string       `json:"error,omitempty"`
+	Layer     *jsonLeft    `json:"layer,omitempty"`
+}
+
+// jsonLeft is a layer that a session has left.
+type jsonLeft struct {
+	Bytes int64 `json:"bytes"`
+	Files int   `json:"files"`
+}
+
+// layersLeft returns the layers whose sessions are not among those in the store.
+func layersLeft(sessions []track.Info) (left []*listed, _ error) {
+	all, err := layer.All(supervise.LayerState())
+	for _, l := range all {
+		if !slices.ContainsFunc(sessions, func(s track.Info) bool { return s.ID == l.Session }) {
+			x := &listed{Layer: l, life: track.Ended}
+			x.bytes, x.files, x.err = l.Size()
+			left = append(left, x)
+		}
+	}
+	return left, err
+}
+
+func leftJSON(x *listed) jsonSession {
+	j := jsonSession{
+		ID: x.Session, Name: x.Name, State: x.life, Command: x.Command, Dir: x.Record.Dir, Started: x.Began,
+		Confined: true, Layer: &jsonLeft{x.bytes, x.files},
+	}
+	if x.err != nil {
+		j.Error = x.err.Error()
+	}
+	return j
 }
 
 func sessionJSON(i track.Info) jsonSession {
@@ -123,26 +160,39 @@ func procLine(p track.Proc) string {
 // shortest is how many characters of an id ps shows. Two ids do not share them by chance.
 const shortest = 8
 
+// layers adds a row for each layer that a session has left.
+func (t *table) layers(left []*listed) {
+	for i, x := range left {
+		if i == 0 && t.b.Len() == 0 {
+			t.sessionHead()
+		}
+		t.row(x.Session[:shortest], cmp.Or(x.Name, "-"), "layer", "0", "-", age(x.Began),
+			commandLine(x.Command)+" ("+units.Short(x.bytes)+": zsbx try show "+x.Session[:shortest]+")")
+	}
+}
+
+func (t *table) sessionHead() { t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND") }
+
 // sessionTable returns a table of the sessions, which is empty if there are none.
 func sessionTable(all []track.Info) *table {
 	t := &table{}
 	if len(all) > 0 {
-		t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
+		t.sessionHead()
 	}
 	for i := range all {
 		s := &all[i]
 		keeper := "-"
-		age := "-"
+		old := "-"
 		what := "(no record)"
 		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
 		}
 		if !s.Record.Started.IsZero() {
-			age = time.Since(s.Record.Started).Truncate(time.Second).String()
+			old = age(s.Record.Started)
 			what = commandLine(s.Record.Argv)
 		}
 		name := cmp.Or(s.Record.Name, "-")
-		t.row(s.ID[:shortest], name, string(s.Life), strconv.Itoa(len(s.Procs)), keeper, age, what)
+		t.row(s.ID[:shortest], name, string(s.Life), strconv.Itoa(len(s.Procs)), keeper, old, what)
 	}
 	return t
 }

@@ -25,6 +25,7 @@ type runFlags struct {
 
 	explainFile string
 	dryRun      bool
+	apply       string // what becomes of a layer: applyAsk, applyClean, or else it is kept
 }
 
 func newRun(a *app) *cobra.Command {
@@ -135,7 +136,7 @@ func (o *runFlags) finish(a *app, command *supervise.Command, argv []string, wor
 	case res.Failed && command.Plan() != nil && !o.opts.Keep:
 		o.afterFailure(a, command.Plan(), argv, &res)
 	}
-	return afterRun(&res, errors.Join(err, words.unsaid()))
+	return o.afterTry(a, &res, afterRun(&res, errors.Join(err, words.unsaid())))
 }
 
 func (o *runFlags) check(a *app, argv []string) error {
@@ -162,8 +163,10 @@ func (o *runFlags) check(a *app, argv []string) error {
 	}
 	o.excludes("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
 		"net", "no-net", "connect-tcp", "bind-tcp", "allow-host", "allow-private-host", "deny-host", "hosts-log",
-		"unix", "sign", "env", "clean-env", "private-home", "private-pids", "try", "no-baseline", "strict")
-	o.failIf(a.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
+		"unix", "sign", "env", "clean-env", "private-home", "private-pids", "try", "try-all", "try-protected",
+		"no-baseline", "strict")
+	saysJSON := o.dryRun || o.opts.Explain || o.apply != ""
+	o.failIf(a.say.json && !saysJSON, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
 }

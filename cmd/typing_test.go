@@ -58,7 +58,7 @@ func typing() {
 		}
 		os.Stderr.Write(b)
 		shown = append(shown, b...)
-		if len(lines) > 0 && (bytes.HasSuffix(shown, []byte("uit? ")) || bytes.HasSuffix(shown, []byte("[y/N] "))) {
+		if len(lines) > 0 && (asks(shown)) {
 			fmt.Fprint(master, lines[0])
 			lines = lines[1:]
 		}
@@ -67,4 +67,14 @@ func typing() {
 	if errors.As(c.Wait(), &exit) {
 		os.Exit(max(exit.ExitCode(), 1))
 	}
+}
+
+// asks reports whether what a terminal shows ends with a question.
+func asks(shown []byte) bool {
+	for _, end := range []string{"uit? ", "[y/N] ", "away [t]? ", "back [b]? "} {
+		if bytes.HasSuffix(shown, []byte(end)) {
+			return true
+		}
+	}
+	return false
 }

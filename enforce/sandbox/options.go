@@ -95,6 +95,9 @@ type Options struct {
 	// What deny_hosts has is refused without asking.
 	Host func(HostRequest) HostAnswer
 
+	// Try says more about the layer, if the policy has FS.Writes "try": see Result.Layer.
+	Try Try
+
 	// Explain records what the command is refused: see Result.Denials. It excludes Keep and
 	// TrackOnly.
 	Explain bool
@@ -168,6 +171,7 @@ func (o *Options) options() (supervise.Options, error) {
 		TrackOnly:   o.TrackOnly,
 		Job:         o.Job,
 		Explain:     o.Explain,
+		Try:         supervise.Try(o.Try),
 	}
 	if o.Host != nil {
 		out.AskHost = func(r enforce.HostRequest) enforce.HostAnswer {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/enforce"
@@ -91,6 +92,14 @@ func (c *Command) Wait() (Result, error) {
 		Changes: changesOf(r.Changes),
 		Home:    r.Home,
 	}
+	if r.Layer != nil {
+		out.Layer = &Layer{ID: r.Layer.Session, l: r.Layer}
+		if r.Layer.Frozen() {
+			var unread error
+			out.Layer, unread = layerOf(r.Layer)
+			err = errors.Join(err, unread)
+		}
+	}
 	if plan := c.c.Plan(); plan != nil {
 		out.Gaps = gapsOf(plan.Gaps)
 		if c.explain {
@@ -111,6 +120,11 @@ type Result struct {
 	// Changes are files that changed meanwhile, and that other programs execute or trust or that
 	// are denied.
 	Changes []Change
+
+	// Layer has what the command wrote, if the policy has FS.Writes "try"; nil if that is nothing.
+	// With Options.Keep, and if it is not certain that nothing of the command is left, it has only the
+	// ID, for OpenLayer.
+	Layer *Layer
 
 	// Home has the files that were written into a private home, and directories, which end in
 	// "/". It is empty if the home is kept.

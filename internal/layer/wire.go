@@ -33,6 +33,8 @@ type record struct {
 	Command []exact
 	Dir     exact
 	Trees   []tree
+
+	Protected []exact
 }
 
 type tree struct {
@@ -49,6 +51,9 @@ func wireRecord(r *Record) *record {
 	for _, t := range r.Trees {
 		w.Trees = append(w.Trees, tree{t, exact(t.Path)})
 	}
+	for _, p := range r.Protected {
+		w.Protected = append(w.Protected, exact(p))
+	}
 	return w
 }
 
@@ -61,6 +66,9 @@ func (w *record) plain() Record {
 	for _, t := range w.Trees {
 		t.Tree.Path = string(t.Path)
 		r.Trees = append(r.Trees, t.Tree)
+	}
+	for _, p := range w.Protected {
+		r.Protected = append(r.Protected, string(p))
 	}
 	return r
 }

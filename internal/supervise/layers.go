@@ -119,6 +119,9 @@ func unlessEmpty(l *layer.Layer) (*layer.Layer, error) {
 // Settle makes a layer ready to be reviewed and applied. A layer whose zsbx was killed, or that left its
 // session running, has to be frozen first. It is an error if the session may still run.
 func Settle(l *layer.Layer) error {
+	if l.Damage != nil {
+		return &Error{Code: CodeSession, Hint: "zsbx try discard " + l.Session, Err: l.Damage}
+	}
 	if l.Frozen() {
 		return nil
 	}

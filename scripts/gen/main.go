@@ -31,7 +31,11 @@ func main() {
 func generate() (map[string][]byte, error) {
 	root := cmd.Root()
 	files := map[string][]byte{}
-	for _, c := range append(root.Commands(), root) {
+	all := []*cobra.Command{root}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+	}
+	for _, c := range all {
 		page, err := manPage(c)
 		if err != nil {
 			return nil, err
@@ -68,7 +72,7 @@ func manPage(c *cobra.Command) ([]byte, error) {
 			return strings.TrimSpace(b.String()), err
 		},
 		"synopsis": func() string {
-			if c.HasAvailableSubCommands() {
+			if !c.HasParent() {
 				return "COMMAND"
 			}
 			return strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name()))

@@ -1,0 +1,245 @@
+package cmd
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/layer/apply"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/terminal"
+	"github.com/zsbx/zsbx/internal/track"
+	"github.com/zsbx/zsbx/internal/units"
+)
+
+// The values of --apply.
+const (
+	applyNever = "never"
+	applyAsk   = "ask"
+	applyClean = "clean"
+)
+
+// tryWords are the commands below zsbx try.
+func tryWords() map[string]func(*app) *cobra.Command {
+	return map[string]func(*app) *cobra.Command{
+		"list":    newTryList,
+		"show":    newTryShow,
+		"apply":   newTryApply,
+		"discard": newTryDiscard,
+	}
+}
+
+func newTry(a *app) *cobra.Command {
+	o := &runFlags{apply: applyAsk}
+	c := command("try", func(args []string) error {
+		if len(args) == 0 && o.fs.NFlag() == 0 {
+			return a.listLayers()
+		}
+		_ = o.asked.Put("fs.writes", named("try", "try")) // only ports can be wrong
+		return o.run(a, args)
+	})
+	fs := c.Flags()
+	o.add(a, c)
+	fs.BoolVar(&o.opts.Keep, "keep", false, "leave background processes running when COMMAND ends")
+	fs.BoolVar(&o.opts.Explain, "explain", false, "afterwards report what COMMAND was refused, as zsbx why does")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
+	o.choice(fs, &o.apply, "apply", []string{applyNever, applyAsk, applyClean},
+		"apply what COMMAND wrote `WHEN` it has ended: never; ask on a terminal; "+
+			"or clean: if nothing needs a look and nothing has changed meanwhile, else the exit status is 75")
+	fs.Lookup("json").Usage = "print JSON on standard error; without --apply clean nothing is applied"
+	for word, newCommand := range tryWords() {
+		if a.mayMean(word) {
+			below := newCommand(a)
+			below.DisableFlagsInUseLine = true
+			below.Flags().SortFlags = false
+			c.AddCommand(below)
+		}
+	}
+	return c
+}
+
+// mayMean reports whether the command line may have a command below zsbx try. It can only be the word
+// that follows: a later one may belong to the command that is tried.
+func (a *app) mayMean(word string) bool {
+	if len(a.args) < 2 || a.args[0] != "try" {
+		return true
+	}
+	return slices.Contains([]string{word, "--help", "-h"}, a.args[1])
+}
+
+// commandBelow makes a command below zsbx try.
+func commandBelow(name string, run func(args []string) error) *cobra.Command {
+	c := command("try "+name, func(args []string) error { return coded(supervise.CodeSession, run(args)) })
+	c.Use = strings.TrimPrefix(c.Use, "try ")
+	return c
+}
+
+func newTryList(a *app) *cobra.Command {
+	c := commandBelow("list", func([]string) error { return a.listLayers() })
+	c.Args = noArgs
+	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
+	return c
+}
+
+// listed is a layer, with what is known of its session.
+type listed struct {
+	*layer.Layer
+
+	life  track.Life // or stateApplied, statePending
+	bytes int64
+	files int
+	sums  [3]int // how many entries are added, changed and removed
+	err   error  // why not all of it is known
+}
+
+// The states of a layer whose session has ended, besides track.Ended: nothing of it is left to apply; an apply
+// has begun and not ended.
+const (
+	stateApplied track.Life = "applied"
+	statePending track.Life = "pending"
+)
+
+// layers returns all layers, the oldest first.
+func (a *app) layers() ([]*listed, error) {
+	all, err := layer.All(supervise.LayerState())
+	lives, unread := supervise.Lives()
+	out := each(all, func(l *layer.Layer) *listed {
+		x := &listed{Layer: l, life: cmp.Or(lives[l.Session], track.Ended)}
+		x.look()
+		return x
+	})
+	slices.SortFunc(out, func(x, y *listed) int {
+		return cmp.Or(x.Began.Compare(y.Began), cmp.Compare(x.Session, y.Session))
+	})
+	return out, errors.Join(err, unread)
+}
+
+// look finds out how much is in a layer.
+func (x *listed) look() {
+	if x.Damage != nil {
+		x.err = x.Damage
+		return
+	}
+	x.bytes, x.files, x.err = x.Size()
+	changes, err := x.Changes()
+	pending, unread := apply.Pending(x.Layer)
+	x.err = cmp.Or(x.err, err, unread)
+	for i := range changes {
+		x.sums[slices.Index(ops, changes[i].Op)]++
+	}
+	switch {
+	case x.err != nil || x.life != track.Ended:
+	case pending:
+		x.life = statePending
+	case len(changes) == 0:
+		x.life = stateApplied
+	}
+}
+
+// ops are the kinds of changes.
+var ops = []layer.Op{layer.Add, layer.Modify, layer.Remove}
+
+func (a *app) listLayers() error {
+	all, err := a.layers()
+	return errors.Join(a.show(each(all, layerJSON), layerTable(all)), err)
+}
+
+type jsonLayer struct {
+	ID      string      `json:"id"`
+	Name    string      `json:"name,omitempty"`
+	State   track.Life  `json:"state"`
+	Command []string    `json:"command"`
+	Dir     string      `json:"dir"`
+	Began   time.Time   `json:"began"`
+	Trees   []string    `json:"trees"`
+	Bytes   int64       `json:"bytes"`
+	Files   int         `json:"files"`
+	Changes jsonChanges `json:"changes"`
+	Error   string      `json:"error,omitempty"`
+}
+
+// jsonChanges has the numbers of entries.
+type jsonChanges struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+}
+
+func treePath(t layer.Tree) string { return t.Path }
+
+func layerJSON(x *listed) jsonLayer {
+	j := jsonLayer{
+		ID: x.Session, Name: x.Name, State: x.life, Command: x.Command, Dir: x.Record.Dir, Began: x.Began,
+		Trees: each(x.Trees, treePath), Bytes: x.bytes, Files: x.files,
+		Changes: jsonChanges{x.sums[0], x.sums[1], x.sums[2]},
+	}
+	if x.err != nil {
+		j.Error = x.err.Error()
+	}
+	return j
+}
+
+// layerTable returns a table of layers, which is empty if there are none.
+func layerTable(all []*listed) *table {
+	t := &table{}
+	if len(all) > 0 {
+		t.row("ID", "NAME", "STATE", "AGE", "SIZE", "ADDED", "CHANGED", "REMOVED", "TREES")
+	}
+	for _, x := range all {
+		sums := each(x.sums[:], strconv.Itoa)
+		if x.err != nil {
+			sums = []string{"?", "?", "?"}
+		}
+		row := []string{x.Session[:shortest], cmp.Or(x.Name, "-"), string(x.life), age(x.Began), units.Short(x.bytes)}
+		t.row(append(append(row, sums...), quoteArgs(each(x.Trees, treePath)))...)
+	}
+	return t
+}
+
+// age returns how long ago something was, for people.
+func age(when time.Time) string { return time.Since(when).Truncate(time.Second).String() }
+
+// findLayers finds layers by ids, names or beginnings of ids.
+func findLayers(refs []string) (all []*layer.Layer, _ error) {
+	var errs []error
+	for _, ref := range refs {
+		l, err := layer.Find(supervise.LayerState(), ref)
+		if err != nil {
+			errs = append(errs, refusal(supervise.CodeSession, "zsbx try list", "%w", err))
+			continue
+		}
+		same := func(x *layer.Layer) bool { return x.Session == l.Session }
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, l)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// completeLayers completes with the names and ids of layers, each with its command.
+func completeLayers(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	all, _ := layer.All(supervise.LayerState())
+	var refs []string
+	for _, l := range all {
+		what := "\t" + terminal.Printable(commandLine(l.Command))
+		if l.Name != "" {
+			refs = append(refs, l.Name+what)
+		}
+		refs = append(refs, l.Session+what)
+	}
+	return refs, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLayer completes the first word with a layer, and the others with files.
+func completeLayer(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return completeLayers(c, args, word)
+}

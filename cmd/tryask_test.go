@@ -1,0 +1,89 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestQuestion: what each sequence of answers does with what a command wrote. If nobody answers,
+// all of it is kept.
+func TestQuestion(t *testing.T) {
+	for _, tt := range []struct{ answers, want string }{
+		{"a", "apply all"},
+		{"k", "keep"},
+		{"t", "discard"},
+		{"", "keep"},
+		{"x y", "keep"},
+		{"d a", "show all, apply all"},
+		{"d d t", "show all, show all, discard"},
+		{"c a l a", "apply [1 4]"},
+		{"c a a a", "apply [1 2 3 4]"},
+		{"c l l l k", "keep"},
+		{"c d a l l", "show [1], apply [1]"},
+		{"c l d b a", "show [2 3], apply all"},
+		{"c a a b t", "discard"},
+		{"c a", "keep"},
+		{"c ? a l l", "apply [1]"},
+	} {
+		answers := strings.Fields(tt.answers)
+		var did []string
+		note := func(what string) func([]int) error {
+			return func(changes []int) error {
+				did = append(did, fmt.Sprint(what, " ", changes))
+				if changes == nil {
+					did[len(did)-1] = what + " all"
+				}
+				return nil
+			}
+		}
+		end := func(what string) func() error {
+			return func() error { did = append(did, what); return nil }
+		}
+		q := &dialogue{
+			ask: func(string) (string, error) {
+				if len(answers) == 0 {
+					return "", io.EOF
+				}
+				answer := answers[0]
+				answers = answers[1:]
+				return answer, nil
+			},
+			parts: []part{{"x", []int{1}}, {"y/", []int{2, 3}}, {"z", []int{4}}},
+			show:  note("show"), apply: note("apply"), keep: end("keep"), discard: end("discard"),
+		}
+		if err := q.decide(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(did, ", "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.answers, got, tt.want)
+		}
+	}
+}
+
+// TestQuestionFails: an error while something is shown ends the question, and decides nothing.
+func TestQuestionFails(t *testing.T) {
+	broken := errors.New("broken")
+	for _, answers := range [][]string{{"d"}, {"c", "d"}} {
+		var did []string
+		q := &dialogue{
+			ask: func(string) (string, error) {
+				answer := answers[0]
+				answers = answers[1:]
+				return answer, nil
+			},
+			parts:   []part{{"x", []int{1}}},
+			show:    func([]int) error { return broken },
+			apply:   func([]int) error { did = append(did, "apply"); return nil },
+			keep:    func() error { did = append(did, "keep"); return nil },
+			discard: func() error { did = append(did, "discard"); return nil },
+		}
+		_ = q.decide()
+		if slices.Contains(did, "apply") || slices.Contains(did, "discard") {
+			t.Errorf("%v", did)
+		}
+	}
+}
