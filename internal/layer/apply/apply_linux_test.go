@@ -53,18 +53,25 @@ echo c >a/two
 attr new/run user.n 5
 `
 
-func TestApplyAndUndo(t *testing.T) {
+// TestApplyAndUndo: the tree is what the command saw, then what it was before.
+func TestApplyAndUndo(t *testing.T) { bothStages(t, testApplyAndUndo) }
+
+func testApplyAndUndo(t *testing.T) {
 	w := newWorld(t, t.TempDir(), oldTree)
 	old := snapshot(t, w.tree)
 	w.overlay(t, newTree)
 	want := snapshot(t, filepath.Join(w.top, "merged"))
 	changes, _ := w.Changes()
 
-	res := w.apply(t, Options{})
+	ended := 0
+	res := w.apply(t, Options{Progress: func(done, _ int) { ended = done }})
 	if res.Conflicts != nil || res.Refused != nil || res.Left != 0 || res.Applied != len(changes) {
 		t.Errorf("of %d changes: %+v", len(changes), res)
 	}
 	same(t, "applied", snapshot(t, w.tree), want)
+	if ended != len(changes) {
+		t.Errorf("the last told was %d of %d", ended, len(changes))
+	}
 	if res := w.apply(t, Options{}); res.Applied != 0 || res.Left != 0 {
 		t.Errorf("the second time: %+v", res)
 	}
@@ -75,6 +82,7 @@ func TestApplyAndUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
+	w.undone(t)
 	if err := Undo(w.Layer); err == nil {
 		t.Error("nothing is there to take back, but that is no error")
 	}

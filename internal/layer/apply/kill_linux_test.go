@@ -20,6 +20,7 @@ func killed() {
 	what := strings.Fields(os.Getenv(killEnv))
 	n, _ := strconv.Atoi(what[1])
 	l := find(what[2])
+	inTrees = what[3] == "true"
 	step = func(string) {
 		n--
 		if n == 0 {
@@ -48,7 +49,7 @@ func killAt(t *testing.T, what string, n int, w *world) bool {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", killEnv, what, n, w.top), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %t", killEnv, what, n, w.top, inTrees), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	exit, _ := errors.AsType[*exec.ExitError](err)
 	if err == nil {
@@ -73,7 +74,17 @@ cp -a . ../want; cd ../want; rm d/gone d/rm; touch -d 2005-01-01 d`)
 }
 
 // TestKilled: an apply that ends anywhere can go on and go back.
-func TestKilled(t *testing.T) {
+func TestKilled(t *testing.T) { bothStages(t, testKilled) }
+
+// bothStages runs a test with staging directories in the layer and in the tree.
+func bothStages(t *testing.T, test func(t *testing.T)) {
+	defer func() { inTrees = false }()
+	for _, inTrees = range []bool{false, true} {
+		t.Run(fmt.Sprint("inTrees=", inTrees), test)
+	}
+}
+
+func testKilled(t *testing.T) {
 	n := 1
 	for ; ; n++ {
 		w, old, want := killWorld(t)
@@ -88,6 +99,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
+		w.undone(t)
 		same(t, fmt.Sprint("went on after going back after ", n), goOn(t, w), want)
 		if t.Failed() {
 			return
@@ -100,7 +112,9 @@ func TestKilled(t *testing.T) {
 }
 
 // TestUndoKilled: the same for an undo.
-func TestUndoKilled(t *testing.T) {
+func TestUndoKilled(t *testing.T) { bothStages(t, testUndoKilled) }
+
+func testUndoKilled(t *testing.T) {
 	n := 1
 	for ; ; n++ {
 		w, old, want := killWorld(t)
@@ -118,6 +132,7 @@ func TestUndoKilled(t *testing.T) {
 			}
 		}
 		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
+		w.undone(t)
 		if t.Failed() {
 			return
 		}

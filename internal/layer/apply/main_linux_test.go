@@ -178,6 +178,9 @@ func snapshot(t testing.TB, dir string) map[string]string {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, name)
+		if inTrees && strings.HasPrefix(rel, ".zsbx-try-") { // it stays until Undo or Drop
+			return fs.SkipDir
+		}
 		text := fmt.Sprintf("%o %d:%d %s", st.Mode, st.Uid, st.Gid, time.Unix(st.Mtim.Unix()).UTC().Format(time.RFC3339Nano))
 		switch files.Mode(st.Mode).Type() {
 		case 0:
@@ -210,6 +213,14 @@ func snapshot(t testing.TB, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// undone fails the test if a staging directory is left in the tree.
+func (w *world) undone(t testing.TB) {
+	t.Helper()
+	if left, _ := filepath.Glob(w.tree + "/.zsbx-try-*"); left != nil {
+		t.Errorf("left after an undo: %q", left)
+	}
 }
 
 // same fails the test if two directories differ.
@@ -246,6 +257,10 @@ func sh(t testing.TB, dir, script string) {
 func memory(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "zsbx-apply-")
 	if err != nil {
+		return t.TempDir()
+	}
+	if unix.Setxattr(dir, "user.mine", []byte("1"), 0) != nil { // before Linux 6.6
+		_ = os.Remove(dir)
 		return t.TempDir()
 	}
 	t.Cleanup(func() {

@@ -18,10 +18,12 @@ var races = flag.Int("races", 2000, "how many renames TestRace makes under attac
 // hard links of files outside, while layers are applied. Nothing outside is changed.
 func TestRace(t *testing.T) {
 	const files = 20
+	defer func() { inTrees = false }()
 	acts := 0
 	applied := 0
 	for i := 0; acts < *races; i++ {
 		w, before := raceWorld(t, files)
+		inTrees = i%2 == 0
 		stop := attack(t, w, files)
 		res, err := Apply(w.Layer, Options{})
 		stop()
@@ -107,6 +109,9 @@ func raceWorld(t *testing.T, files int) (*world, map[string]string) {
 	if err := os.Symlink(w.outside, w.tree+"/link"); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(w.outside, w.tree+"/link2"); err != nil {
+		t.Fatal(err)
+	}
 	return w, snapshot(t, w.outside)
 }
 
@@ -114,9 +119,15 @@ func raceWorld(t *testing.T, files int) (*world, map[string]string) {
 func attack(t *testing.T, w *world, files int) (stop func()) {
 	var over atomic.Bool
 	var wait sync.WaitGroup
+	exchange := func(a, b string) {
+		_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(w.tree, a), unix.AT_FDCWD, filepath.Join(w.tree, b), unix.RENAME_EXCHANGE)
+	}
 	wait.Go(func() {
-		for !over.Load() {
-			unix.Renameat2(unix.AT_FDCWD, w.tree+"/d", unix.AT_FDCWD, w.tree+"/link", unix.RENAME_EXCHANGE)
+		for n := 0; !over.Load(); n++ {
+			exchange("d", "link")
+			if n%100 == 0 {
+				exchange(".zsbx-try-"+w.Session+"-1", "link2")
+			}
 		}
 	})
 	wait.Go(func() {
