@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -48,8 +50,35 @@ func setupScript(e *testscript.Env) error {
 	e.Setenv("TMPDIR", "/tmp")
 	e.Setenv("TERM", "dumb")
 	e.Setenv("PATH", testkit.SystemPath(e.Getenv("PATH")))
+	e.Setenv("NO_LAYERS", noLayers())
 	return setupElsewhere(e)
 }
+
+// noLayers returns why zsbx try can't work in the directory for tests, or "". It runs it: only the kernel
+// knows. A command that does not start for another reason than a gap is no reason to skip a test.
+var noLayers = sync.OnceValue(func() string {
+	if runtime.GOOS != "linux" {
+		return "layers are for Linux"
+	}
+	dir, err := os.MkdirTemp("", "zsbx-layers-")
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	c := exec.Command("zsbx", "try", "--", "true")
+	c.Dir = filepath.Join(dir, "tree")
+	if err := os.Mkdir(c.Dir, 0o755); err != nil {
+		return err.Error()
+	}
+	c.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
+	out, err := c.CombinedOutput()
+	_, why, _ := strings.Cut(string(out), "zsbx: error: ")
+	why, _, gap := strings.Cut(why, "\nzsbx: hint: --allow-gap try")
+	if err == nil || !gap {
+		return ""
+	}
+	return why
+})
 
 // setupElsewhere gives a script with an empty file "elsewhere" a directory that is not in /tmp,
 // as all its other directories are.
@@ -69,7 +98,8 @@ func setupElsewhere(e *testscript.Env) error {
 
 // condition knows [root], [exists:FILE], [landlockN], [mounts], [layers], [localhost], [limits] and [sockets]. The
 // last means that Unix sockets of programs outside are closed, with --exec too; [localhost] that a
-// command without network has its own servers.
+// command without network has its own servers; [layers] that zsbx try works, else $NO_LAYERS says why it
+// does not.
 func condition(cond string) (bool, error) {
 	if file, ok := strings.CutPrefix(cond, "exists:"); ok {
 		_, err := os.Stat(file)
@@ -83,9 +113,8 @@ func condition(cond string) (bool, error) {
 		enforce.ProbeNamespaces(&caps)
 		return testkit.Condition(testkit.UserNS, caps.MountNS)
 	case cond == "layers":
-		caps := enforce.Probe()
-		enforce.ProbeNamespaces(&caps)
-		return testkit.Condition(testkit.UserNS, caps.MountNS)
+		has, err := condition("mounts")
+		return has && noLayers() == "", err
 	case cond == "localhost":
 		caps := enforce.Probe()
 		enforce.ProbeNamespaces(&caps)
