@@ -107,6 +107,33 @@ func TestLayerOnMounts(t *testing.T) {
 	}
 }
 
+// TestLayerAgain: a tree that may be written by another path, too, has no layer. The control: one that may
+// only be read there is not changed.
+func TestLayerAgain(t *testing.T) {
+	needMounts(t)
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	p := newPlace(t)
+	other := p.dir + "/other"
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(p.in+"/sub", other, "", unix.MS_BIND, ""); err != nil {
+		testkit.Lacks(t, testkit.UserNS, "no mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(other, unix.MNT_DETACH) })
+	p.allow(t, policy.Read, other)
+	if status, out := p.sh(t, p.tryPlan(t), `echo x >sub/new && ! echo x >"$OUT/../other/new"`); status != 0 {
+		t.Fatalf("control: status %d: %s", status, out)
+	}
+	p.allow(t, policy.Read|policy.Write, other)
+	plan := p.tryPlan(t)
+	if err := plan.Err(nil, false); err == nil || !strings.Contains(err.Error(), "through another mount") {
+		t.Errorf("the gap says %v, and %d layers are planned", err, len(plan.Layered()))
+	}
+}
+
 // TestLayerManyCovers closes more files in a layer than a step's reference to an earlier one could
 // count when it had 16 bits.
 func TestLayerManyCovers(t *testing.T) {

@@ -85,6 +85,37 @@ func (t Table) Aliases(p string) []string {
 	return out
 }
 
+// again returns a writable path at which a mount shows a tree a second time, a part of it, or what it is in;
+// "" if there is none.
+func (t Table) again(tree string, writable []string) string {
+	on := t.of(tree)
+	if on < 0 {
+		return ""
+	}
+	mount := t.Mounts[on]
+	inFS := path.Join(mount.Root, strings.TrimPrefix(tree, mount.Point))
+	for i, m := range t.Mounts {
+		if i == on || m.Dev != mount.Dev {
+			continue
+		}
+		q := m.Point // of a part
+		if host.Within(inFS, m.Root) {
+			q = path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
+		} else if !host.Within(m.Root, inFS) {
+			continue
+		}
+		if t.of(q) != i {
+			continue
+		}
+		for _, w := range writable {
+			if host.Within(q, w) || host.Within(w, q) && t.of(w) == i {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
 // Same returns the Aliases that lead to the same file; another mount may cover some of them. The
 // error says that there may be more.
 func (t Table) Same(h *host.Host, p string) (out []string, unseen error) {

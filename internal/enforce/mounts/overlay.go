@@ -47,7 +47,7 @@ func (t *Try) Overlays(r *resolve.Resolved, writable []string, table func() Tabl
 		if !wanted {
 			continue
 		}
-		if why := t.refuses(w, at, table); why != "" {
+		if why := t.refuses(w, at, writable, table); why != "" {
 			return nil, why
 		}
 		out = append(out, Overlay{Path: w, ID: at.ID})
@@ -77,7 +77,7 @@ func (t *Try) wants(r *resolve.Resolved, tree string) (at *resolve.Path, wanted 
 
 // refuses returns why a tree can't have a layer, or "". What only the kernel knows is found out at the
 // start.
-func (t *Try) refuses(tree string, at *resolve.Path, table func() Table) string {
+func (t *Try) refuses(tree string, at *resolve.Path, writable []string, table func() Table) string {
 	if !at.Mode.IsDir() {
 		return tree + " is a file, and only a directory can have a layer: allow its directory"
 	}
@@ -94,6 +94,10 @@ func (t *Try) refuses(tree string, at *resolve.Path, table func() Table) string 
 			return fmt.Sprintf("%s is a file system that is mounted in %s, and a layer has only one: "+
 				"unmount it, or allow only directories without another file system", m.Point, tree)
 		}
+	}
+	if other := mounts.again(tree, writable); other != "" {
+		return fmt.Sprintf("%s has the files of %s, too, through another mount, and would change beside its layer: "+
+			"allow only one of the two", other, tree)
 	}
 	return ""
 }

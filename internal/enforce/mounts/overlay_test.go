@@ -19,7 +19,7 @@ func TestOverlays(t *testing.T) {
 	table := func(points ...string) func() Table {
 		var out Table
 		for _, p := range points {
-			out.Mounts = append(out.Mounts, procfs.Mount{Point: p})
+			out.Mounts = append(out.Mounts, procfs.Mount{Point: p, Root: "/", Dev: p})
 		}
 		return func() Table { return out }
 	}

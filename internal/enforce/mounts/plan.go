@@ -253,6 +253,7 @@ func WritableTrees(paths []resolve.Path) []string {
 		out = append(out, t.Path)
 	}
 	slices.SortFunc(out, landlock.ComparePaths)
+	out = slices.Compact(out)
 	outer := ""
 	return slices.DeleteFunc(out, func(p string) bool {
 		if outer == "" || !host.Within(p, outer) {

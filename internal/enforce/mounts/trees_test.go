@@ -19,7 +19,7 @@ func TestWritableTrees(t *testing.T) {
 	}
 	rw := policy.Read | policy.Write
 	got := WritableTrees([]resolve.Path{
-		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
+		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
 		rule("/usr", fs.ModeDir, policy.Read), rule("/dev/null", fs.ModeDevice|fs.ModeCharDevice, rw), rule("/s", fs.ModeSocket, rw), rule("/f", 0, rw),
 	})
 	if want := []string{"/f", "/w", "/w-x"}; !slices.Equal(got, want) {
@@ -55,6 +55,40 @@ func TestAliases(t *testing.T) {
 	} {
 		if got := table.Aliases(c.path); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
+		}
+	}
+}
+
+// TestAgain: a tree that can be written by another path, too, is found.
+func TestAgain(t *testing.T) {
+	table := Table{Mounts: procfs.Mounts(strings.Join([]string{
+		`1 0 8:1 / / rw - ext4 /dev/a rw`,
+		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
+		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
+		`4 1 8:1 /home/u/w/part /mnt/part rw - ext4 /dev/a rw`,
+		`5 1 8:1 /home/u /mnt/u rw - ext4 /dev/a rw`,
+		`6 5 0:9 / /mnt/u/w/other rw - tmpfs none rw`,
+		`7 1 8:1 /home/u/w /mnt/covered rw - ext4 /dev/a rw`,
+		`8 7 0:9 / /mnt/covered rw - tmpfs none rw`,
+	}, "\n"))}
+	for _, c := range []struct{ tree, writable, want string }{
+		{"/home/u/w", "/mnt/w", "/mnt/w"},
+		{"/home/u/w", "/mnt/w/sub", "/mnt/w/sub"},
+		{"/home/u/w", "/mnt", "/mnt"},
+		{"/home/u/w", "/mnt/part/x", "/mnt/part/x"},
+		{"/home/u/w", "/mnt/u/w", "/mnt/u/w"},
+		{"/mnt/w", "/home/u", "/home/u"},
+		{"/mnt/part", "/home/u/w", "/home/u/w"},
+		{"/mnt/w", "/mnt/part", "/mnt/part"},
+		{"/home/u/w", "/home/u/x", ""},
+		{"/home/u/w", "/mnt/u/x", ""},
+		{"/home/u/w", "/mnt/u/w/other", ""},
+		{"/home/u/w", "/mnt/covered", ""},
+		{"/home/u/x", "/mnt/w", ""},
+		{"/data/w", "/mnt/w", ""},
+	} {
+		if got := table.again(c.tree, []string{c.tree, c.writable}); got != c.want {
+			t.Errorf("%s and %s: got %q, want %q", c.tree, c.writable, got, c.want)
 		}
 	}
 }
