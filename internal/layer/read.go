@@ -349,6 +349,7 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 		why string
 	}{
 		{up.mode&fs.ModeDevice != 0, "a device"},
+		{up.mode&fs.ModeSocket != 0, "a socket, and the program that made it has ended"},
 		{up.mode.IsRegular() && set&fs.ModeSetuid != 0, "it would run with the rights of its owner (set-user-ID)"},
 		{up.mode.IsRegular() && set != 0, "it would run with the rights of its group (set-group-ID)"},
 		{a.own[capabilityAttribute] != "", "it would run with capabilities"},
