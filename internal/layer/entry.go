@@ -85,14 +85,7 @@ func (e *entry) open() (*os.File, error) {
 }
 
 // link returns where a symbolic link leads.
-func (e *entry) link() (string, error) {
-	b := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(e.dir.Fd()), e.name, b)
-	if err != nil {
-		return "", &fs.PathError{Op: "readlink", Path: e.name, Err: err}
-	}
-	return string(b[:n]), nil
-}
+func (e *entry) link() (string, error) { return safepath.ReadLink(e.dir, e.name) }
 
 // sum returns the SHA-256 of a file's content, or of where a link leads.
 func (e *entry) sum() (string, error) {

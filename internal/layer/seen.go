@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +8,10 @@ import (
 	"path"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/safepath"
 )
 
 const maxSeen = 4 << 30 // bytes; MaxChanges take less
@@ -37,11 +39,10 @@ func (l *Layer) Freeze() error {
 	if err != nil {
 		return err
 	}
-	s := seen{Version: recordVersion, Gone: gone, Changes: make([]change, len(changes))}
 	for i := range changes {
-		s.Changes[i] = change{changes[i], exact(changes[i].Path)}
+		changes[i].Path = quoted(changes[i].Path)
 	}
-	err = l.save(seenFile, &s)
+	err = l.save(seenFile, &seen{Version: recordVersion, Gone: gone, Changes: changes})
 	if errors.Is(err, fs.ErrExist) {
 		return nil // by another process meanwhile
 	}
@@ -63,21 +64,15 @@ func (l *Layer) Changes() ([]Change, error) {
 	}
 	var s seen
 	if err == nil {
-		err = json.Unmarshal(b, &s)
+		s, err = readSeen(b)
 	}
-	if err == nil && len(s.Gone) != len(l.Trees) {
-		err = errors.New("it is not about this layer")
+	if err == nil && (s.Version != recordVersion || len(s.Gone) != len(l.Trees)) {
+		err = errors.New("it is not about this layer, or another version of zsbx wrote it")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
 	}
-	out := make([]Change, 0, len(s.Changes))
-	for i := range s.Changes {
-		c := s.Changes[i].Change
-		c.Path = string(s.Changes[i].Path)
-		out = append(out, c)
-	}
-	return l.settle(out, s.Gone)
+	return l.settle(s.Changes, s.Gone)
 }
 
 // current returns the changes of a layer that was not frozen.
@@ -100,7 +95,7 @@ type settler struct {
 	changes      []Change
 	dirs         map[string]bool // the directories that changes make
 	gone         map[string]bool // what changes remove
-	upper, lower *cursor
+	upper, lower finder
 }
 
 // settle leaves out the changes that are real by now, and finds the conflicts of the others.
@@ -146,8 +141,8 @@ func newSettler(part []Change, upper, lower *os.File) *settler {
 	s := &settler{
 		dirs:  make(map[string]bool),
 		gone:  make(map[string]bool),
-		upper: &cursor{top: upper},
-		lower: &cursor{top: lower},
+		upper: finder{top: upper},
+		lower: finder{top: lower},
 	}
 	for i := range part {
 		c := &part[i]
@@ -164,18 +159,37 @@ func (s *settler) close() {
 	s.lower.close()
 }
 
-// find returns what a tree or the layer has in the place of a change, nil if nothing.
-func find(in *cursor, c *Change) (*entry, error) {
-	dir, err := in.open(path.Dir(c.Path))
-	if err != nil {
-		return nil, err
+// finder finds entries below a directory. It keeps the directory that the last one was in open: in a sorted
+// list the next one is near.
+type finder struct {
+	top  *os.File // nil if there is none
+	path string
+	dir  *os.File // at path; nil if none was opened
+}
+
+// find returns an entry, nil if its directory has none of that name. It follows no link.
+func (f *finder) find(rel string) (*entry, error) {
+	dir := path.Dir(rel)
+	if f.dir == nil || dir != f.path {
+		_ = f.dir.Close() // nil is an error, too
+		var err error
+		f.path = dir
+		f.dir, err = safepath.OpenBelow(f.top, dir, unix.O_DIRECTORY|safepath.SearchOnly)
+		if err != nil {
+			return nil, err
+		}
 	}
-	return look(dir, path.Base(c.Path))
+	return look(f.dir, path.Base(rel))
+}
+
+func (f *finder) close() {
+	_ = f.dir.Close()
+	_ = f.top.Close()
 }
 
 // settle finds the conflict of a change. It is not kept if the tree has it by now.
 func (s *settler) settle(c *Change) (keep bool) {
-	now, err := find(s.lower, c)
+	now, err := s.lower.find(c.Path)
 	above := isGone(err) // the directory that it is in is not there
 	if err != nil && !above {
 		c.Conflict = conflictClosed + files.Plain(err).Error()
@@ -186,7 +200,7 @@ func (s *settler) settle(c *Change) (keep bool) {
 	}
 	differs := c.Was == nil || now == nil || c.Was.differs(now)
 	if now != nil && c.Op != Remove && (differs || c.Type.IsDir()) {
-		up, err := find(s.upper, c)
+		up, err := s.upper.find(c.Path)
 		if err == nil && up != nil {
 			is, _ := same(up, now)
 			if is {

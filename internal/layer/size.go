@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/uuid"
-	"golang.org/x/sys/unix"
-
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/safepath"
 )
 
 // Size returns how much space the layer takes on the disk, and how many entries it has that are neither
@@ -96,83 +94,14 @@ func (l *Layer) Remove() error {
 	return sweep(store)
 }
 
-// sweep removes what is left of layers. What is deep comes to the top by and by.
+// sweep removes what is left of layers.
 func sweep(store string) error {
-	dir, err := os.Open(store)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	r := remover{top: dir}
-	for {
-		r.moved = 0
-		entries, err := files.List(store, -1)
-		if err != nil {
-			return err
-		}
-		var errs []error
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), doomed) {
-				errs = append(errs, r.remove(dir, e.Name(), 0))
-			}
-		}
-		if r.moved == 0 {
-			return errors.Join(errs...)
-		}
-	}
-}
-
-// remover removes directories that may be closed, or deeper than descriptors suffice for.
-type remover struct {
-	top   *os.File
-	moved int // directories that were deep, and are in top now
-}
-
-// remove removes an entry of a directory, and all that is in it. What is gone already is no error.
-func (r *remover) remove(dir *os.File, name string, depth int) error {
-	e, err := look(dir, name)
-	if err != nil || e == nil {
-		return err
-	}
-	if !e.isDir() {
-		return removed("unlink", name, unix.Unlinkat(int(dir.Fd()), name, 0))
-	}
-	if e.mode&0o700 != 0o700 {
-		err = unix.Fchmodat(int(dir.Fd()), name, 0o700, 0)
-	}
-	if err == nil && depth == maxDepth {
-		r.moved++
-		to := doomed + uuid.NewString()
-		return removed("rename", name, unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), to))
-	}
-	if err == nil {
-		err = r.empty(e, depth)
-	}
-	if err == nil {
-		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
-	}
-	return removed("rmdir", name, err)
-}
-
-// empty removes what is in a directory.
-func (r *remover) empty(e *entry, depth int) error {
-	dir, err := e.list()
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	entries, err := files.List(store, -1)
 	errs := []error{err}
-	for _, name := range names {
-		errs = append(errs, r.remove(dir, name, depth+1))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), doomed) {
+			errs = append(errs, safepath.RemoveTree(filepath.Join(store, e.Name())))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// removed is the error of a system call that removes something.
-func removed(call, name string, err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("%s %q: %w", call, name, err)
 }

@@ -78,7 +78,7 @@ func Make(state string, r Record) (*Layer, error) {
 	if err := os.Mkdir(l.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	err = l.save(recordFile, wireRecord(&l.Record))
+	err = l.save(recordFile, l.Record.withTexts(quoted))
 	for n := range r.Trees {
 		if err == nil {
 			err = l.makeTree(n)
@@ -126,11 +126,10 @@ func (l *Layer) makeTree(n int) error {
 // file that changes after it was looked at a time of its own, and everything that changes later a later
 // one. Older ones count in ticks of some milliseconds.
 func markBeginning(dir string) error {
-	_, err := os.Lstat(dir)
-	if err == nil {
-		err = os.Chmod(dir, 0o700)
+	if _, err := os.Lstat(dir); err != nil {
+		return err
 	}
-	return err
+	return os.Chmod(dir, 0o700)
 }
 
 // began returns when the command may have begun to look at a tree, by the kernel's clock for files.
@@ -245,16 +244,19 @@ func (l *Layer) save(name string, v any) error {
 func load(dir string) (*Layer, error) {
 	l := &Layer{Dir: dir}
 	b, err := files.Read(filepath.Join(dir, recordFile), maxRecord)
-	var w record
+	var r Record
 	if err == nil {
-		err = json.Unmarshal(b, &w)
+		r, err = readRecord(b)
 	}
 	id := filepath.Base(dir)
-	if err == nil && (w.Version < 1 || w.Session != id) {
+	switch {
+	case err == nil && r.Session != id:
 		err = errors.New("it is not the record of this layer")
+	case err == nil && r.Version != recordVersion:
+		err = fmt.Errorf("its version is %d, this zsbx knows %d", r.Version, recordVersion)
 	}
 	if err == nil {
-		l.Record = w.plain()
+		l.Record = r
 		return l, nil
 	}
 	for {

@@ -148,3 +148,13 @@ func openLong(dir int, rel string, flags int) (int, error) {
 	defer unix.Close(below)
 	return openLong(below, rel[cut+1:], flags)
 }
+
+// ReadLink returns what a symbolic link in an open directory says.
+func ReadLink(dir *os.File, name string) (string, error) {
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, b)
+	if err != nil {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
+	}
+	return string(b[:n]), nil
+}

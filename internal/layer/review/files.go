@@ -85,17 +85,7 @@ func (d *opened) Link(tree int, rel string, old bool) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	return readlink(dir, path.Base(rel))
-}
-
-// readlink returns what a symbolic link in a directory says.
-func readlink(dir *os.File, base string) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(dir.Fd()), base, buf)
-	if err != nil {
-		return "", &os.PathError{Op: "readlink", Path: base, Err: err}
-	}
-	return string(buf[:n]), nil
+	return safepath.ReadLink(dir, path.Base(rel))
 }
 
 func (d *opened) Has(tree int, rel string) bool {

@@ -112,7 +112,7 @@ func (a *archive) entry(above *os.File, base, name string) error {
 		h.Typeflag = tar.TypeDir
 		h.Name += "/"
 	case unix.S_IFLNK:
-		to, err := readlink(above, base)
+		to, err := safepath.ReadLink(above, base)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,10 @@ func (a *archive) file(above *os.File, base string, h *tar.Header, st *unix.Stat
 	defer f.Close()
 	h.Typeflag = tar.TypeReg
 	h.Size = st.Size
-	h.PAXRecords = attributes(f)
+	h.PAXRecords, err = attributes(above, base)
+	if err != nil {
+		return err
+	}
 	if err := a.out.WriteHeader(h); err != nil {
 		return err
 	}
@@ -154,27 +157,14 @@ func (a *archive) file(above *os.File, base string, h *tar.Header, st *unix.Stat
 	return err
 }
 
-// attributes returns the user's extended attributes of a file as records of an archive, without those
-// that belong to overlayfs.
-func attributes(f *os.File) map[string]string {
-	if n, err := unix.Flistxattr(int(f.Fd()), nil); n <= 0 || err != nil {
-		return nil
-	}
-	names := make([]byte, 64<<10) // the most that there is (listxattr(2))
-	n, err := unix.Flistxattr(int(f.Fd()), names)
-	if err != nil {
-		return nil
-	}
+// attributes returns the user's extended attributes of a file as records of an archive.
+func attributes(above *os.File, base string) (map[string]string, error) {
+	all, err := layer.Attributes(above, base)
 	out := make(map[string]string)
-	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
-		if !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.") {
-			continue
-		}
-		value := make([]byte, 64<<10)
-		size, err := unix.Fgetxattr(int(f.Fd()), name, value)
-		if err == nil && !strings.Contains(name, "=") {
-			out["SCHILY.xattr."+name] = string(value[:size])
+	for name, value := range all {
+		if strings.HasPrefix(name, "user.") && !strings.Contains(name, "=") {
+			out["SCHILY.xattr."+name] = value
 		}
 	}
-	return out
+	return out, err
 }
