@@ -83,7 +83,7 @@ func (a *app) showLayer(r *reviewed, at []spot) error {
 	if at == nil {
 		_, _ = w.WriteString(r.Summary()) // Flush returns the error
 		for i := range r.l.Trees {
-			_, _ = w.WriteString("\n" + r.List(i, "."))
+			_, _ = w.WriteString("\n" + r.List(i))
 		}
 	}
 	err := r.differences(w, at)

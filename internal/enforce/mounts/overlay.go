@@ -22,7 +22,7 @@ type Overlay struct {
 // those of maxWritable.
 const maxLayers = 100
 
-// Try says how a namespace makes layers. The zero value is what a policy with writes = "try" means.
+// Try says how a namespace makes layers. State or None must be set if the policy has writes = "try".
 type Try struct {
 	All       bool   // caches of presets have layers, too
 	Protected bool   // the command may write protected files in a layer

@@ -4,7 +4,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/landlock"
-	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // The directories of a tree's layer. Overlay options have relative names: a comma in a path would need
@@ -122,10 +121,7 @@ func (l *stepList) rules(rules []landlock.PathRule, ruleset int) {
 		if !r.Part {
 			l.check(fd, r.ID, r.Path)
 		}
-		rule := fork.Put(l.mem, landlock.PathBeneath{Rights: r.Rights})
-		l.steps[fd].Out = &rule.Fd
-		l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE,
-			ruleset, landlock.RulePathBeneath, rule, 0)
+		l.rule(ruleset, fd, r.Rights)
 		l.close(fd)
 		if r.Part {
 			l.mayFail(first)

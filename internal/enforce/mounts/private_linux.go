@@ -65,11 +65,16 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		return
 	}
 	fd := l.open(d.Path)
-	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: d.Rights})
-	l.steps[fd].Out = &rule.Fd
-	l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
+	l.rule(ruleset, fd, d.Rights)
 	l.back(d, fd, trees)
 	l.close(fd)
+}
+
+// rule adds a Landlock rule for the file that fd, which open returned, refers to.
+func (l *stepList) rule(ruleset int, fd result, rights uint64) {
+	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: rights})
+	l.steps[fd].Out = &rule.Fd
+	l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
 }
 
 // back fills a new private directory, to which fd refers, with Made and Back. trees are the

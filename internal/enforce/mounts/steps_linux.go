@@ -37,7 +37,7 @@ const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_AT
 type stepList struct {
 	mem      *fork.Memory
 	steps    []fork.Step
-	overlays []Overlay // that are mounted now
+	overlays []Overlay // those that are mounted by now
 	merged   []result  // their mounts, which stay open until all is mounted
 }
 
@@ -94,29 +94,27 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, o StepOptions) []fork.S
 	}
 	l.keepTerminal(o.Terminal)
 	var clones []result
-	var merged []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
-		o := mp.overlayOn(w)
-		clones = append(clones, l.writable(o, at))
-		if o != nil {
-			merged = append(merged, clones[len(clones)-1])
-		}
+		clones = append(clones, l.writable(mp.overlayOn(w), at))
 		l.close(at)
 	}
 	temp := l.keepTemp(mp)
 	if mp.Writable != nil {
 		l.setAttr(atCWD, "/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 	}
+	var merged []result // in the order of mp.Overlays
 	for i, w := range mp.Writable {
 		at := l.open(w)
-		if o := mp.overlayOn(w); o != nil {
-			l.check(at, o.ID, w)
-			l.move(clones[i], at, w)
-			l.close(at)
+		overlay := mp.overlayOn(w)
+		if overlay == nil {
+			l.attach(clones[i], at, w)
 			continue
 		}
-		l.attach(clones[i], at, w)
+		l.check(at, overlay.ID, w)
+		l.move(clones[i], at, w)
+		l.close(at)
+		merged = append(merged, clones[i])
 	}
 	l.overlays = mp.Overlays
 	l.merged = merged

@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -106,16 +107,42 @@ func fold(name string) string {
 	return strings.ToLower(name)
 }
 
-// actsTable has the names of projectGroups and reportedNames, in lower case.
-type actsTable struct {
-	first map[string][]actsName // by the first name, for those in which it has no pattern
-	loose []actsName            // the others, which have only one name
-	dirs  map[string]string     // the directories above those of several names
-}
-
+// actsName is a name that programs outside act on, with all below it, in lower case. Its last part may have
+// a pattern.
 type actsName struct {
 	parts []string
 	why   string
+}
+
+// begins reports whether a path is this name or below it.
+func (n *actsName) begins(parts []string) bool {
+	last := len(n.parts) - 1
+	if len(parts) <= last || !slices.Equal(parts[:last], n.parts[:last]) {
+		return false
+	}
+	before, after, pattern := strings.Cut(n.parts[last], "*")
+	if !pattern {
+		return parts[last] == before
+	}
+	return matches(parts[last], before, after)
+}
+
+// firstOf returns the reason of the first of some names that is a path or above it, or "".
+func firstOf(names []actsName, parts []string) string {
+	for i := range names {
+		if names[i].begins(parts) {
+			return names[i].why
+		}
+	}
+	return ""
+}
+
+// actsTable has the names of projectGroups and reportedNames, and those in git directories.
+type actsTable struct {
+	first map[string][]actsName // by the first part, for those in which it has no pattern
+	loose []actsName            // the others, which have only one part
+	dirs  map[string]string     // the directories above those of several parts
+	git   []actsName            // in a git directory
 }
 
 var table = sync.OnceValue(func() *actsTable {
@@ -124,8 +151,21 @@ var table = sync.OnceValue(func() *actsTable {
 		t.add(g.names, g.acts)
 	}
 	t.add(reportedNames, reportedActs)
+	for _, n := range gitActing {
+		why := gitActs
+		if n == "hooks" {
+			why = hooksAct
+		}
+		t.git = append(t.git, actsName{foldedParts(n), why})
+	}
 	return t
 })
+
+// gitActing are all names in a git directory that count. A filter of the user's own settings runs for
+// the files that info/attributes names.
+var gitActing = slices.Concat(
+	[]string{"config", "config.worktree", "gitdir", "info/attributes"}, gitNames, gitWrites, worktreeWrites,
+)
 
 func (t *actsTable) add(names []string, why string) {
 	for _, n := range names {
@@ -142,25 +182,9 @@ func (t *actsTable) add(names []string, why string) {
 	}
 }
 
-// acts returns why the names of a path are or begin with one of the table's, or "".
+// acts returns why programs outside act on a path that is or begins with one of the table's names, or "".
 func (t *actsTable) acts(parts []string) string {
-	begins := func(n actsName) bool {
-		last := len(n.parts) - 1
-		if len(parts) <= last || !slices.Equal(parts[:last], n.parts[:last]) {
-			return false
-		}
-		before, after, pattern := strings.Cut(n.parts[last], "*")
-		if !pattern {
-			return parts[last] == before
-		}
-		return matches(parts[last], before, after)
-	}
-	for _, all := range [][]actsName{t.first[parts[0]], t.loose} {
-		if i := slices.IndexFunc(all, begins); i >= 0 {
-			return all[i].why
-		}
-	}
-	return ""
+	return cmp.Or(firstOf(t.first[parts[0]], parts), firstOf(t.loose, parts))
 }
 
 // isGitDir reports whether a directory of this name is taken for a git directory.
@@ -191,16 +215,8 @@ func gitAct(parts []string) string {
 // gitDirAct is gitAct for what is in a git directory. The name of a submodule may have slashes, so
 // any directory below modules may be one.
 func gitDirAct(parts []string) string {
-	if len(parts) == 0 {
-		return ""
-	}
-	for _, name := range gitActing {
-		if begins(parts, name) {
-			if name == "hooks" {
-				return hooksAct
-			}
-			return gitActs
-		}
+	if why := firstOf(table().git, parts); why != "" {
+		return why
 	}
 	if len(parts) > 2 && parts[0] == "worktrees" {
 		return gitDirAct(parts[2:])
@@ -211,19 +227,4 @@ func gitDirAct(parts []string) string {
 		}
 	}
 	return ""
-}
-
-// gitActing are all names in a git directory that count. A filter of the user's own settings runs for
-// the files that info/attributes names.
-var gitActing = slices.Concat(
-	[]string{"config", "config.worktree", "gitdir", "info/attributes"}, gitNames, gitWrites, worktreeWrites,
-)
-
-// begins reports whether a path is one of gitActing, or below one.
-func begins(parts []string, name string) bool {
-	first, second, two := strings.Cut(name, "/")
-	if parts[0] != first {
-		return false
-	}
-	return !two || len(parts) > 1 && parts[1] == second
 }

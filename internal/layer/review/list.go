@@ -8,14 +8,12 @@ import (
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
-// List lists the changes at a path of a tree, or below it, one on each line, in each directory the
-// directories first. "." is the whole tree. A directory below the path that is added or removed as a
-// whole is one line; what needs a look in it has its own.
-func (r *Review) List(tree int, rel string) string {
+// List lists the changes in a tree, one on each line, in each directory the directories first. A
+// directory that is added or removed as a whole is one line; what needs a look in it has its own.
+func (r *Review) List(tree int) string {
 	var all []int
 	for i := range r.Changes {
-		c := &r.Changes[i]
-		if c.Tree == tree && within(c.Path, rel) {
+		if r.Changes[i].Tree == tree {
 			all = append(all, i)
 		}
 	}
@@ -24,14 +22,15 @@ func (r *Review) List(tree int, rel string) string {
 	var rows []row
 	for _, i := range all {
 		c := &r.Changes[i]
-		top := r.topmost(c, rel)
-		if top == "" || len(r.looks[i]) > 0 && top != c.Path {
-			rows = append(rows, row{op: c.Op, name: r.shown(c), text: r.why(i), change: c})
-		} else if top == c.Path {
-			rows = append(rows, row{op: c.Op, name: r.shown(c), whole: top})
-		}
+		top := r.topmost(c)
 		if top != "" {
 			inside[top] = append(inside[top], c)
+		}
+		switch {
+		case top == "", len(r.looks[i]) > 0 && top != c.Path:
+			rows = append(rows, row{op: c.Op, name: r.shown(c), text: r.why(i), change: c})
+		case top == c.Path:
+			rows = append(rows, row{op: c.Op, name: r.shown(c), whole: top})
 		}
 	}
 	for i := range rows {

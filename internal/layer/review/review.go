@@ -14,7 +14,7 @@ type Review struct {
 	Changes []layer.Change
 
 	trees     []string // their paths
-	dir       string   // the working directory, below which names are short
+	dir       string   // the working directory
 	protected []string // paths that programs outside run or trust, beside those that protect.Acts knows
 	files     Files
 	at        map[key]int // where a change is in Changes
@@ -75,13 +75,11 @@ func (r *Review) needing() int {
 // full returns the path of what a change changes.
 func (r *Review) full(c *layer.Change) string { return path.Join(r.trees[c.Tree], c.Path) }
 
-// name writes the path of a change for people: relative to the working directory if that is the tree or
-// in it, or to the tree if there is only one.
+// name writes a path for people: relative to the tree if that is the only one or the working directory,
+// else absolute.
 func (r *Review) name(tree int, rel string) string {
 	top := r.trees[tree]
-	switch {
-	case len(r.trees) == 1, top == r.dir:
-	default:
+	if len(r.trees) > 1 && top != r.dir {
 		rel = path.Join(top, rel)
 	}
 	return printable(rel)

@@ -108,7 +108,7 @@ func (r *Review) rows() (rows []row) {
 		case changed:
 			g.alone = i + 1
 		case gone, otherNew:
-			if top := r.topmost(c, "."); top != "" {
+			if top := r.topmost(c); top != "" {
 				g.whole = true
 				g.dir = top
 			}
@@ -137,7 +137,7 @@ func (r *Review) class(i int) class {
 	case c.Op == layer.Remove:
 		return gone
 	}
-	top := r.topmost(c, ".")
+	top := r.topmost(c)
 	dir := path.Dir(c.Path)
 	if isProgram(c) && (top == "" || path.Base(dir) == ".bin" || dir == path.Join(top, "bin")) {
 		return newProgram
@@ -146,12 +146,12 @@ func (r *Review) class(i int) class {
 }
 
 // topmost returns the topmost directory that is added or removed as a whole with a change in it, or is that
-// change, below a directory; "" if there is none.
-func (r *Review) topmost(c *layer.Change, below string) (dir string) {
+// change; "" if there is none.
+func (r *Review) topmost(c *layer.Change) (dir string) {
 	if c.Op == layer.Modify {
 		return ""
 	}
-	for p := c.Path; p != "." && p != below; p = path.Dir(p) {
+	for p := c.Path; p != "."; p = path.Dir(p) {
 		i, is := r.at[key{c.Tree, p}]
 		if is && r.Changes[i].Op == c.Op && mainMode(&r.Changes[i]).IsDir() {
 			dir = p
