@@ -92,6 +92,11 @@ func TestFiles(t *testing.T) {
 		t.Error("what is there is looked at through a link")
 	}
 
+	must(t, os.Symlink("a", lower[0]+"/sub.link"), os.Mkdir(lower[0]+"/sub", 0o755), os.Symlink("..", lower[0]+"/sub/up"))
+	if got := r.files.Links(0); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"b", "dir", "sub.link", "sub/up"}) {
+		t.Errorf("the links are %q", got)
+	}
+
 	must(t, os.RemoveAll(lower[0]))
 	r, done, err = Of(l, changes[:1], Options{})
 	must(t, err)

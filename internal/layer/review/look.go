@@ -68,6 +68,9 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 		why, is = protect.Leads(c.Path)
 	}
 	if !is {
+		why, is = r.throughLink(c.Tree, c.Path)
+	}
+	if !is {
 		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
 	}
 	return why, is

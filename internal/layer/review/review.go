@@ -17,8 +17,9 @@ type Review struct {
 	dir       string   // the working directory
 	protected []string // paths that programs outside run or trust, beside those that protect.Acts knows
 	files     Files
-	at        map[key]int // where a change is in Changes
-	looks     [][]Look    // for each change
+	at        map[key]int      // where a change is in Changes
+	names     map[key][]string // other names of a path, by way of links, that programs outside know
+	looks     [][]Look         // for each change
 }
 
 type key struct {
@@ -31,6 +32,7 @@ type Files interface {
 	Text(tree int, path string, old bool) ([]byte, error) // at most MaxText+1 bytes of a regular file
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
 	Has(tree int, path string) bool                       // there is something in the tree
+	Links(tree int) []string                              // all symbolic links of the tree, if it is not too big
 }
 
 // Options says how a review is shown.
@@ -45,10 +47,12 @@ func New(trees []string, changes []layer.Change, files Files, o Options) *Review
 		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
 		at:    make(map[key]int, len(changes)),
 		looks: make([][]Look, len(changes)),
+		names: make(map[key][]string),
 	}
 	for i := range changes {
 		r.at[key{changes[i].Tree, changes[i].Path}] = i
 	}
+	r.findLinks()
 	for i := range changes {
 		r.looks[i] = r.judge(&changes[i])
 	}

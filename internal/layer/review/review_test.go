@@ -11,7 +11,10 @@ import (
 )
 
 // memory has the files of a layer and of its tree; a link is its target.
-type memory struct{ is, was map[string]string }
+type memory struct {
+	is, was map[string]string
+	links   []string // of the tree
+}
 
 func (m memory) side(old bool) map[string]string {
 	if old {
@@ -32,6 +35,8 @@ func (m memory) Link(_ int, rel string, old bool) (string, error) {
 	text, err := m.Text(0, rel, old)
 	return string(text), err
 }
+
+func (m memory) Links(int) []string { return m.links }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
 
@@ -111,6 +116,46 @@ func TestSummaryNpm(t *testing.T) {
 	var b strings.Builder
 	if err := r.Diff(&b, 0, "package.json"); err != nil || b.String() != diff {
 		t.Errorf("%v, got\n%swant\n%s", err, b.String(), diff)
+	}
+}
+
+// TestOtherNames: a file counts by the names that links of the tree give it, also by way of others. The
+// control: a name that is only like them, and a link that the command took away.
+func TestOtherNames(t *testing.T) {
+	m := memory{was: map[string]string{
+		".vscode": "conf/code", "deep/.vscode": "../shared", ".envrc": "env/rc", "plain": "conf", ".git/hooks": "../hk",
+		".claude": "agents", "agents/commands": "../cmds", "gone/.vscode": "../kept", "both/.idea": "/u/idea", "out/.vscode": "../../x",
+	}}
+	for name := range m.was {
+		m.links = append(m.links, name)
+	}
+	for rel, want := range map[string]string{
+		"conf/code/tasks.json": "VS Code takes programs or settings from it as .vscode/tasks.json",
+		"shared/tasks.json":    "VS Code takes programs or settings from it as deep/.vscode/tasks.json",
+		"shared/notes.txt":     "",
+		"conf/tasks.json":      "",
+		"env/rc":               "a shell that enters this directory runs or trusts it as .envrc",
+		"env/other":            "",
+		"hk/pre-commit":        "git runs it as .git/hooks/pre-commit",
+		"cmds/x.md":            "Claude Code takes programs or permissions from it as .claude/commands/x.md",
+		"kept/tasks.json":      "",
+		"x/tasks.json":         "",
+	} {
+		changes := []layer.Change{removed("gone/.vscode", linkMode), added(rel, 0o644, 1)}
+		r := New([]string{"/t", "/u"}, changes, m, Options{})
+		got := ""
+		if looks := r.Looks(1); looks != nil {
+			got = looks[0].Why
+		}
+		if got != want {
+			t.Errorf("%s: %q, not %q", rel, got, want)
+		}
+	}
+	other := added("idea/workspace.xml", 0o644, 1)
+	other.Tree = 1
+	r := New([]string{"/t", "/u"}, []layer.Change{added("a", 0o644, 1), other}, m, Options{})
+	if looks := r.Looks(1); len(looks) != 1 || !strings.HasSuffix(looks[0].Why, " as both/.idea/workspace.xml") {
+		t.Errorf("in another tree: %v", looks)
 	}
 }
 
