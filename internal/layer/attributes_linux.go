@@ -96,3 +96,13 @@ func copyAttributes(from, to *os.File) error {
 	}
 	return err
 }
+
+// born returns when a file was made, 0 if the file system does not know.
+func born(f *os.File) int64 {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+}

@@ -83,7 +83,7 @@ func (r *reader) readTree(n int) error {
 		return err
 	}
 	defer upper.Close()
-	lower, err := r.layer.openTree(n)
+	lower, err := r.layer.OpenTree(n)
 	r.gone = isGone(err)
 	if err != nil && !r.gone {
 		return err

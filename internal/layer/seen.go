@@ -106,7 +106,7 @@ func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
 			part = append(part, all[0])
 			all = all[1:]
 		}
-		lower, err := l.openTree(n)
+		lower, err := l.OpenTree(n)
 		switch {
 		case err != nil && !isGone(err):
 			return nil, err

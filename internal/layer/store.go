@@ -51,6 +51,7 @@ type Record struct {
 type Tree struct {
 	Path     string // canonical
 	Dev, Ino uint64 // as host.FileID
+	Born     int64  // when it was made, in nanoseconds since 1970, or 0; Make sets it
 }
 
 // Layer is what one session wrote.
@@ -75,6 +76,13 @@ func Make(state string, r Record) (*Layer, error) {
 	}
 	l := &Layer{Record: r, Dir: filepath.Join(dir, r.Session)}
 	l.Version = recordVersion
+	l.Trees = slices.Clone(r.Trees)
+	for n := range l.Trees {
+		l.Trees[n].Born, err = l.born(n)
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := os.Mkdir(l.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -92,7 +100,7 @@ func Make(state string, r Record) (*Layer, error) {
 
 // makeTree makes the directories of a tree. The upper one has what the tree has: it is what the command sees.
 func (l *Layer) makeTree(n int) error {
-	tree, err := l.openTree(n)
+	tree, err := l.OpenTree(n)
 	if err != nil {
 		return err
 	}
@@ -144,9 +152,19 @@ func (l *Layer) began(n int) (int64, error) {
 
 var errGone = errors.New("the directory has gone, or there is another one in its place")
 
-// openTree opens a tree, if it is the one that the layer was made for. Its device number is not compared,
+// born returns when a tree was made: another directory may get the inode number of one that was removed.
+func (l *Layer) born(n int) (int64, error) {
+	f, err := l.OpenTree(n)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return born(f), nil
+}
+
+// OpenTree opens a tree, if it is the one that the layer was made for. Its device number is not compared,
 // since that may change when the machine restarts.
-func (l *Layer) openTree(n int) (*os.File, error) {
+func (l *Layer) OpenTree(n int) (*os.File, error) {
 	t := &l.Trees[n]
 	if t.Path == "" {
 		return nil, errGone
@@ -157,7 +175,7 @@ func (l *Layer) openTree(n int) (*os.File, error) {
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &st)
-	if err == nil && st.Ino != t.Ino {
+	if err == nil && (st.Ino != t.Ino || t.Born != 0 && t.Born != born(f)) {
 		err = errGone
 	}
 	if err != nil {

@@ -29,13 +29,14 @@ func TestRecord(t *testing.T) {
 	}
 	want := Record{
 		Session: uuid.NewString(), Name: "n", Command: []string{"a\xfe", `"q"`, "\ufffd", ""}, Dir: tree,
-		Began: time.Now().UTC().Round(0), Trees: []Tree{{tree, st.Dev, st.Ino}},
+		Began: time.Now().UTC().Round(0), Trees: []Tree{{Path: tree, Dev: st.Dev, Ino: st.Ino}},
 	}
 	l, err := Make(state, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want.Version = recordVersion
+	want.Trees[0].Born = l.Trees[0].Born
 	got, err := Find(state, want.Session)
 	if err != nil || !reflect.DeepEqual(got.Record, want) || got.Dir != l.Dir {
 		t.Errorf("%+v, %v, not %+v", got, err, want)

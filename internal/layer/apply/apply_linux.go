@@ -162,20 +162,21 @@ func begin(l *layer.Layer, gone bool) (*work, error) {
 }
 
 func openTree(l *layer.Layer, n int) (*tree, error) {
-	t := l.Trees[n]
-	root, err := openDir(t.Path)
+	dir, err := l.OpenTree(n)
 	if err != nil {
 		return nil, err
 	}
+	defer dir.Close()
 	var st unix.Stat_t
-	err = unix.Fstat(root, &st)
-	if err == nil && st.Ino != t.Ino { // the device number may change when the machine restarts
-		err = fmt.Errorf("%s is another directory than the one that the layer belongs to", shell.Quote(t.Path))
+	err = unix.Fstat(int(dir.Fd()), &st)
+	if err != nil {
+		return nil, err
 	}
-	upper := -1
-	if err == nil {
-		upper, err = openDir(filepath.Join(l.TreeDir(n), "upper"))
+	root, err := duplicate(dir)
+	if err != nil {
+		return nil, err
 	}
+	upper, err := openDir(filepath.Join(l.TreeDir(n), "upper"))
 	if err != nil {
 		unix.Close(root)
 		return nil, err
@@ -190,8 +191,10 @@ func openDir(name string) (int, error) {
 		return -1, err
 	}
 	defer f.Close()
-	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	return duplicate(f)
 }
+
+func duplicate(f *os.File) (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) }
 
 func (w *work) end() {
 	for _, t := range w.trees {
