@@ -114,9 +114,6 @@ func (a *app) layers() ([]*listed, error) {
 		x.look()
 		return x
 	})
-	slices.SortFunc(out, func(x, y *listed) int {
-		return cmp.Or(x.Began.Compare(y.Began), cmp.Compare(x.Session, y.Session))
-	})
 	return out, errors.Join(err, unread)
 }
 

@@ -6,19 +6,19 @@ import "io/fs"
 type Op string
 
 const (
-	Add    Op = "add"
-	Modify Op = "change"
+	Add    Op = "add"    // the tree had nothing there
+	Modify Op = "change" // it had something, perhaps of another type
 	Remove Op = "remove"
 )
 
 // Change is one difference between a tree and what the command saw of it. A directory that is added or
 // removed is a change, and so is each entry in it.
 type Change struct {
-	Tree int         // its index in Record.Trees
+	Tree int         // an index in Record.Trees
 	Path string      // relative to the tree, which is "." itself; any bytes
-	Op   Op          //
-	Type fs.FileMode // with the permissions; of a removed entry those that it had
-	Size int64       // of a removed entry the one that it had
+	Op   Op          // what the command did
+	Type fs.FileMode // type and permissions; of a removed entry those that it had
+	Size int64       // in bytes; of a removed entry the one that it had
 
 	Inode uint64 // in the layer: names of one file have the same; 0 if removed
 	Links uint64 // how many names the file has in the layer
@@ -28,15 +28,15 @@ type Change struct {
 	Refused  string // why the change is never made real, or ""
 }
 
-// State is what a tree had in one place.
+// State is what a tree had in one place, as stat(2) tells.
 type State struct {
 	Mode     fs.FileMode
-	Size     int64
+	Size     int64 // in bytes
 	UID, GID uint32
 	Inode    uint64
-	Links    uint64
+	Links    uint64 // how many names the file had
 	Modified int64  // nanoseconds since 1970
-	Changed  int64  // the status change time (inode(7)), which nobody can set
+	Changed  int64  // the same of the status change time (inode(7)), which nobody can set
 	Sum      string // SHA-256 of the content or of where a link leads, in hexadecimal; "" if it was not read
 	Late     bool   // it had changed, or something above it, after the command began
 }

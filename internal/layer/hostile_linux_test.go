@@ -294,14 +294,14 @@ func TestTooMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTried(t, acts[0])
 			x.insideOnly(acts[1])
-			for most, want := range map[int]error{5: ErrTooMany, 6: nil} {
+			for most, want := range map[int]error{5: errTooMany, 6: nil} {
 				r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: most}
 				if _, err := r.trees(); !errors.Is(err, want) {
 					t.Errorf("at most %d: %v", most, err)
 				}
 			}
 			r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: 10, names: maxNames}
-			if _, err := r.trees(); !errors.Is(err, ErrTooMany) {
+			if _, err := r.trees(); !errors.Is(err, errTooMany) {
 				t.Errorf("too long paths: %v", err)
 			}
 		})

@@ -15,16 +15,13 @@ import (
 )
 
 const (
-	// MaxChanges is how many changes a layer may have. One with more can only be thrown away.
-	MaxChanges = 1_000_000
-
-	maxNames = 512 << 20 // bytes of the paths of all changes
-	maxDepth = 256       // directories in each other; each takes descriptors
-	maxSums  = 512 << 20 // bytes that Freeze reads, so that a file of which only times change is no conflict
+	maxChanges = 1_000_000
+	maxNames   = 512 << 20 // bytes of the paths of all changes
+	maxDepth   = 256       // directories in each other; each takes descriptors
+	maxSums    = 512 << 20 // bytes that Freeze reads, so that a file of which only times change is no conflict
 )
 
-// ErrTooMany says that a layer has more than MaxChanges changes, or that their paths are too long.
-var ErrTooMany = fmt.Errorf("it has more than %d changes, or too long paths: it can only be thrown away", MaxChanges)
+var errTooMany = fmt.Errorf("it has more than %d changes, or too long paths: it can only be thrown away", maxChanges)
 
 // reader finds the changes of a layer.
 type reader struct {
@@ -56,7 +53,7 @@ func (l *Layer) read(sums int64) (changes []Change, gone []bool, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), most: MaxChanges, sums: sums}
+	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), most: maxChanges, sums: sums}
 	gone, err = r.trees()
 	return r.out, gone, err
 }
@@ -103,7 +100,7 @@ func isGone(err error) bool {
 		errors.Is(err, unix.ELOOP)
 }
 
-// top compares a tree itself. A user can't give the layer another user's tree's owner.
+// top compares a tree itself. Only root can give the layer the owner of another user's tree.
 func (r *reader) top(upper, lower *os.File) error {
 	up, err := look(upper, ".")
 	if err != nil {
@@ -153,7 +150,7 @@ func list(dir *os.File, most int) ([]string, error) {
 		err = nil
 	}
 	if err == nil && len(names) > most {
-		err = ErrTooMany
+		err = errTooMany
 	}
 	return names, err
 }
@@ -229,7 +226,7 @@ func (r *reader) moved(low *entry) bool {
 // then, too.
 func (r *reader) changedSince(low *entry) bool { return low.st.Ctim.Nano() >= r.began }
 
-// compare adds the change of something that the layer has. Of a directory it is not what is in it.
+// compare adds the change of something that the layer has, but of a directory not those of what is in it.
 func (r *reader) compare(rel string, up, low *entry, a attributes, late bool) error {
 	c := Change{
 		Path: rel, Op: Add, Type: up.mode, Size: up.st.Size,
@@ -304,7 +301,7 @@ func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
 func (r *reader) add(c Change, low *entry, late bool) error {
 	r.names += len(c.Path)
 	if len(r.out) == r.most || r.names > maxNames {
-		return ErrTooMany
+		return errTooMany
 	}
 	c.Tree = r.tree
 	if low != nil {
@@ -364,7 +361,7 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 	return r.closed(up)
 }
 
-// closed returns why something in the layer can't be read, or "". Root can.
+// closed returns why its mode keeps something in the layer from being read, or "". Root can read all.
 func (r *reader) closed(up *entry) string {
 	need := fs.FileMode(0)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/safepath"
 )
 
-const maxSeen = 4 << 30 // bytes; MaxChanges take less
+const maxSeen = 4 << 30 // bytes; maxChanges take less
 
 // The conflicts. Something changed outside after the command began.
 const (
@@ -30,7 +30,8 @@ const (
 )
 
 // Freeze notes the changes, and what the trees have in these places. It may be called once nothing is left of
-// the session. What changes in the trees after that is a conflict. A second Freeze does nothing.
+// the session. What others change there after that is a conflict. A second Freeze does nothing. A damaged layer
+// can't be frozen, nor one with too many changes.
 func (l *Layer) Freeze() error {
 	if l.Damage != nil || l.Frozen() {
 		return l.Damage
@@ -56,7 +57,7 @@ func (l *Layer) Frozen() bool {
 }
 
 // Changes returns all changes, sorted by trees and names, a directory before what is in it. What the trees have
-// by now, such as after a part was applied, is left out. Before Freeze it is what can be seen by now.
+// by now is left out, as after a part was applied. Before Freeze it returns what can be seen so far.
 func (l *Layer) Changes() ([]Change, error) {
 	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,7 +248,7 @@ func (s *settler) filled(c *Change, now *entry) string {
 		return conflictClosed + files.Plain(err).Error()
 	}
 	defer dir.Close()
-	names, err := list(dir, MaxChanges)
+	names, err := list(dir, maxChanges)
 	if err != nil {
 		return conflictClosed + files.Plain(err).Error()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/internal/safepath"
 )
 
-// Size returns how much space the layer takes on the disk, and how many entries it has that are neither
+// Size returns how many bytes the layer takes on the disk, and how many entries it has that are neither
 // directories nor removals. What is in a directory that is closed to its owner, or too deep, is not counted.
 func (l *Layer) Size() (bytes int64, files int, err error) {
 	s := sizer{seen: make(map[uint64]bool)}

@@ -31,41 +31,41 @@ const (
 	seenFile   = "seen"   // in a layer that was frozen
 )
 
-// ErrNotFound says that no layer has that id, name or prefix.
-var ErrNotFound = errors.New("no such layer")
+var errNotFound = errors.New("no such layer")
 
-// Record is what is stored about a layer when it is made.
+// Record is what is stored about a layer when it is made. All but Session and Name may have any bytes.
 type Record struct {
-	Version int      // of the format; Make sets it
-	Session string   // the id of the session that wrote the layer
-	Name    string   // of the session, or ""
-	Command []string // what ran
-	Dir     string   // where
-	Began   time.Time
-	Trees   []Tree
+	Version int       // of the format; Make sets it
+	Session string    // the id of the session that wrote the layer
+	Name    string    // of the session, or ""
+	Command []string  // what ran
+	Dir     string    // its working directory
+	Began   time.Time // when it was started
+	Trees   []Tree    // the directories that it would have written to
 
 	Protected []string // paths in the trees that programs outside run or trust, and that the command could write
 }
 
-// Tree is a directory that has a layer.
+// Tree is a directory of which a command sees the files, while what it writes goes to a layer.
 type Tree struct {
-	Path     string // canonical
+	Path     string // canonical; "" if the layer's record is damaged
 	Dev, Ino uint64 // as host.FileID
 	Born     int64  // when it was made, in nanoseconds since 1970, or 0; Make sets it
 }
 
-// Layer is what one session wrote.
+// Layer is what one session wrote. Make, All and Find return one.
 type Layer struct {
 	Record
 
-	Dir    string // where it is kept
-	Damage error  // why Record can't be read: it has only what is known without it
+	Dir    string // the layer's own directory
+	Damage error  // why the record can't be read, or nil; Record then has what is known without it
 }
 
-// TreeDir returns the directory with the upper, work and lower directory of a tree.
+// TreeDir returns the directory with the upper, work and lower directory of the tree with an index.
 func (l *Layer) TreeDir(n int) string { return filepath.Join(l.Dir, strconv.Itoa(n)) }
 
-// Make makes a layer in a state directory such as ~/.local/state/zsbx. Remove removes it.
+// Make makes a layer in a state directory such as ~/.local/state/zsbx. A layer that can't be made as a whole is
+// removed again. The error is fs.ErrExist if the session has one.
 func Make(state string, r Record) (*Layer, error) {
 	if !isID(r.Session) {
 		return nil, fmt.Errorf("a layer needs the id of a session, not %q", r.Session)
@@ -324,7 +324,7 @@ func All(state string) ([]*Layer, error) {
 }
 
 // Find returns the layer that ref means: the id of its session, the unambiguous beginning of that, or a
-// name, which means the last that had it. The error is ErrNotFound if there is none.
+// name, which means the last that had it. It is an error if there is none, or there are several.
 func Find(state, ref string) (*Layer, error) {
 	all, err := All(state)
 	var named *Layer
@@ -348,5 +348,5 @@ func Find(state, ref string) (*Layer, error) {
 	case len(hits) > 1:
 		return nil, fmt.Errorf("layer %.80q: %d layers match: %s", ref, len(hits), strings.Join(ids, ", "))
 	}
-	return nil, errors.Join(fmt.Errorf("layer %.80q: %w", ref, ErrNotFound), err)
+	return nil, errors.Join(fmt.Errorf("layer %.80q: %w", ref, errNotFound), err)
 }

@@ -30,6 +30,7 @@ func TestRecord(t *testing.T) {
 	want := Record{
 		Session: uuid.NewString(), Name: "n", Command: []string{"a\xfe", `"q"`, "\ufffd", ""}, Dir: tree,
 		Began: time.Now().UTC().Round(0), Trees: []Tree{{Path: tree, Dev: st.Dev, Ino: st.Ino}},
+		Protected: []string{tree + "/.envrc"},
 	}
 	l, err := Make(state, want)
 	if err != nil {
@@ -50,7 +51,7 @@ func TestRecord(t *testing.T) {
 	if err := l.Remove(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Find(state, want.Session); !errors.Is(err, ErrNotFound) {
+	if _, err := Find(state, want.Session); !errors.Is(err, errNotFound) {
 		t.Errorf("removed: %v", err)
 	}
 	if err := l.Remove(); err != nil {
@@ -101,7 +102,7 @@ func TestFind(t *testing.T) {
 	if all, err := All(state); len(all) > 0 || err != nil {
 		t.Errorf("no state directory: %v, %v", all, err)
 	}
-	if _, err := Find(state, "x"); !errors.Is(err, ErrNotFound) {
+	if _, err := Find(state, "x"); !errors.Is(err, errNotFound) {
 		t.Errorf("no state directory: %v", err)
 	}
 	tree := t.TempDir()
@@ -117,7 +118,7 @@ func TestFind(t *testing.T) {
 		"n": ids[1], ids[0]: ids[0], ids[0][:20]: ids[0], strings.ToUpper(ids[2]): ids[2], "": "", "m": "", "/": "",
 	} {
 		l, err := Find(state, ref)
-		if want == "" && !errors.Is(err, ErrNotFound) || want != "" && (err != nil || l.Session != want) {
+		if want == "" && !errors.Is(err, errNotFound) || want != "" && (err != nil || l.Session != want) {
 			t.Errorf("%q: %v, %v", ref, l, err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Remove()
-	if _, err := Find(state, other[:35]); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), other) {
+	if _, err := Find(state, other[:35]); err == nil || errors.Is(err, errNotFound) || !strings.Contains(err.Error(), other) {
 		t.Errorf("a beginning of two: %v", err)
 	}
 }
@@ -164,7 +165,7 @@ func TestDamaged(t *testing.T) {
 			if l, err := Find(state, "good"); err != nil || l.Session != good.Session {
 				t.Errorf("%v, %v", l, err)
 			}
-			if _, err := Find(state, "bad"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), bad.Session) {
+			if _, err := Find(state, "bad"); !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), bad.Session) {
 				t.Errorf("a name that may be the damaged one's: %v", err)
 			}
 			l, err := Find(state, bad.Session)

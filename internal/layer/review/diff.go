@@ -16,8 +16,8 @@ import (
 	"github.com/zsbx/zsbx/internal/units"
 )
 
-// MaxText is how many bytes of a file are compared by lines. Bigger files are told by their sizes.
-const MaxText = 1 << 20
+// maxText is how many bytes of a file are compared by lines. Bigger files are told by their sizes.
+const maxText = 1 << 20
 
 // Diff writes the changes at a path of a tree, or below it, as a unified difference that patch(1) takes
 // with -p1. "." is the whole tree. What is no text is one line that patch(1) passes over.
@@ -86,7 +86,7 @@ func (r *Review) text(c *layer.Change) texts {
 		if err != nil {
 			return texts{why: "can't be read: " + printable(files.Plain(err).Error())}
 		}
-		if len(text) > MaxText {
+		if len(text) > maxText {
 			return texts{why: "too big to be compared by lines"}
 		}
 		if bytes.IndexByte(text, 0) >= 0 {

@@ -96,7 +96,7 @@ func TestDiffPatch(t *testing.T) {
 
 // TestDiffOther: what is no text, or too big, is told by its size.
 func TestDiffOther(t *testing.T) {
-	big := strings.Repeat("x\n", MaxText)
+	big := strings.Repeat("x\n", maxText)
 	m := memory{
 		is:  map[string]string{"bin": "a\x00b", "big": big, "link": "to"},
 		was: map[string]string{"bin": "a", "gone": "old\n"},

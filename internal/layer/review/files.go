@@ -33,7 +33,7 @@ func Of(l *layer.Layer, changes []layer.Change, o Options) (r *Review, close fun
 			return nil, nil, err
 		}
 		d.layer = append(d.layer, dir)
-		tree, _ := openDir(t.Path) // it may have gone: then what it had can't be read
+		tree, _ := l.OpenTree(i) // it may have gone: then what it had can't be read
 		d.trees = append(d.trees, tree)
 	}
 	return New(names, changes, d, o), d.close, nil
@@ -74,8 +74,8 @@ func (d *opened) Text(tree int, rel string, old bool) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.Grow(int(min(st.Size(), MaxText)) + bytes.MinRead)
-	_, err = b.ReadFrom(io.LimitReader(f, MaxText+1))
+	b.Grow(int(min(st.Size(), maxText)) + bytes.MinRead)
+	_, err = b.ReadFrom(io.LimitReader(f, maxText+1))
 	return b.Bytes(), err
 }
 

@@ -22,13 +22,12 @@ type Kind string
 
 const (
 	Conflict  Kind = "conflict"  // the tree has changed meanwhile
-	Refused   Kind = "refused"   // it is not applied
+	Refused   Kind = "refused"   // it is never applied, such as a device
 	Acts      Kind = "acts"      // programs outside run or trust it
-	SetID     Kind = "set-id"    // it runs with another's rights
-	Replaces  Kind = "replaces"  // a program that was there before
+	Protected Kind = "protected" // the same, by settings and not by its name
+	Replaces  Kind = "replaces"  // a program that replaces another
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
 	Shared    Kind = "shared"    // every user may write it
-	Protected Kind = "protected" // the same, by settings and not by its name
 )
 
 // judge returns all reasons to look at a change.
@@ -47,8 +46,6 @@ func (r *Review) judge(c *layer.Change) []Look {
 	in := func(p string) bool { return host.Within(name, p) }
 	add(!is && slices.ContainsFunc(r.protected, in), Protected, "programs outside run or trust it")
 	if c.Op != layer.Remove {
-		set := c.Type & (fs.ModeSetuid | fs.ModeSetgid)
-		add(set != 0 && c.Type.IsRegular() && c.Refused == "", SetID, "runs with the rights of its owner or group")
 		add(r.replaces(c), Replaces, "a program that was there before")
 		to, out := r.leaves(c)
 		add(out, Leaves, "leads out of the tree, to "+to)

@@ -29,7 +29,7 @@ type key struct {
 
 // Files reads the files of a layer, and with old those of its trees. It follows no links.
 type Files interface {
-	Text(tree int, path string, old bool) ([]byte, error) // at most MaxText+1 bytes of a regular file
+	Text(tree int, path string, old bool) ([]byte, error) // at most maxText+1 bytes of a regular file
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
 	Has(tree int, path string) bool                       // there is something in the tree
 	Links(tree int) []string                              // all symbolic links of the tree, if it is not too big

@@ -191,7 +191,6 @@ func TestLooks(t *testing.T) {
 		{added("config", 0o644, 0), []Kind{Acts}}, // the top is a bare repository
 		{added("repo/hooks/pre-receive", 0o755, 0), []Kind{Acts}},
 		{added("src/hooks/pre-receive", 0o755, 0), nil},
-		{added("s", fs.ModeSetuid|0o755, 0), []Kind{SetID}},
 		{changedFile("tool", 0o755, 0o755), []Kind{Replaces}},
 		{changedFile("tool", 0o755, 0o644), nil},
 		{added("w", 0o666, 0), []Kind{Shared}},
@@ -263,10 +262,10 @@ func TestListBound(t *testing.T) {
 	var all []layer.Change
 	for i := range 20 {
 		name := fmt.Sprintf("f%02d", i)
-		m.is[name] = strings.Repeat("x", MaxText)
+		m.is[name] = strings.Repeat("x", maxText)
 		m.was[name] = "y"
 		c := changedFile(name, 0o644, 0o644)
-		c.Size = MaxText
+		c.Size = maxText
 		c.Was.Size = 1
 		all = append(all, c)
 	}

@@ -244,7 +244,7 @@ func (r *Review) layout(rows []row) string {
 		text := w.text
 		if w.change != nil && (text == "" || w.op == layer.Modify) {
 			text = strings.TrimSuffix(r.brief(w.change, left > 0)+"; "+text, "; ")
-			left -= min(w.change.Size, MaxText) + min(wasSize(w.change), MaxText)
+			left -= min(w.change.Size, maxText) + min(wasSize(w.change), maxText)
 		}
 		fmt.Fprintf(&b, "  %s %-*s  %s\n", sign(w.op), wide, w.name, text)
 	}
