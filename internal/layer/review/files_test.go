@@ -37,6 +37,11 @@ func made(t testing.TB, trees int) (l *layer.Layer, upper, lower []string) {
 				t.Fatal(err)
 			}
 		}
+		var st syscall.Stat_t
+		if err := syscall.Lstat(lower[i], &st); err != nil {
+			t.Fatal(err)
+		}
+		l.Trees[i].Ino = st.Ino
 	}
 	return l, upper, lower
 }
