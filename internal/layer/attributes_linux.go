@@ -24,8 +24,24 @@ const maxAttribute = 64 << 10
 // Attributes returns the extended attributes of an entry in an open directory that belong to the user: user.*
 // but for the overlay's, access control lists and capabilities. It follows no link.
 func Attributes(dir *os.File, name string) (map[string]string, error) {
-	a, err := attributesOf(dir, name)
+	return AttributesAt(int(dir.Fd()), name)
+}
+
+// AttributesAt is Attributes for a descriptor.
+func AttributesAt(dir int, name string) (map[string]string, error) {
+	a, err := attributesAt(dir, name)
 	return a.own, err
+}
+
+// Unmark takes the kernel's own attributes of a layer off an open file.
+func Unmark(fd int) error {
+	for _, attr := range kernelAttributes {
+		err := unix.Fremovexattr(fd, overlayPrefix+attr)
+		if err != nil && err != unix.ENODATA {
+			return err
+		}
+	}
+	return nil
 }
 
 // attributes are the extended attributes of an entry.
@@ -36,8 +52,12 @@ type attributes struct {
 	strange string // the name of one that only the kernel should make, and did not
 }
 
-func attributesOf(dir *os.File, name string) (a attributes, err error) {
-	path := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
+func attributesOf(dir *os.File, name string) (attributes, error) {
+	return attributesAt(int(dir.Fd()), name)
+}
+
+func attributesAt(dir int, name string) (a attributes, err error) {
+	path := "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name
 	var small [1024]byte
 	names := small[:]
 	n, err := unix.Llistxattr(path, names)

@@ -14,18 +14,18 @@ const (
 // Change is one difference between a tree and what the command saw of it. A directory that is added or
 // removed is a change, and so is each entry in it.
 type Change struct {
-	Tree int         // an index in Record.Trees
+	Tree int         `json:",omitempty"` // an index in Record.Trees
 	Path string      // relative to the tree, which is "." itself; any bytes
 	Op   Op          // what the command did
 	Type fs.FileMode // type and permissions; of a removed entry those that it had
 	Size int64       // in bytes; of a removed entry the one that it had
 
-	Inode uint64 // in the layer: names of one file have the same; 0 if removed
-	Links uint64 // how many names the file has in the layer
+	Inode uint64 `json:",omitempty"` // in the layer: names of one file have the same; 0 if removed
+	Links uint64 `json:",omitempty"` // how many names the file has in the layer
 
-	Was      *State // what the tree had when the layer was frozen, nil if nothing
-	Conflict string // how the tree has changed meanwhile, or "": then the change would overwrite that
-	Refused  string // why the change is never made real, or ""
+	Was      *State `json:",omitempty"` // what the tree had when the layer was frozen, nil if nothing
+	Conflict string `json:",omitempty"` // how the tree has changed meanwhile, or ""
+	Refused  string `json:",omitempty"` // why the change is never made real, or ""
 }
 
 // State is what a tree had in one place, as stat(2) tells.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -166,19 +167,22 @@ type finder struct {
 	top  *os.File // nil if there is none
 	path string
 	dir  *os.File // at path; nil if none was opened
+	err  error    // why
 }
 
 // find returns an entry, nil if its directory has none of that name. It follows no link.
 func (f *finder) find(rel string) (*entry, error) {
 	dir := path.Dir(rel)
+	if f.err != nil && strings.HasPrefix(dir+"/", f.path+"/") {
+		return nil, f.err // where one is not there, none is below
+	}
 	if f.dir == nil || dir != f.path {
 		_ = f.dir.Close() // nil is an error, too
-		var err error
 		f.path = dir
-		f.dir, err = safepath.OpenBelow(f.top, dir, unix.O_DIRECTORY|safepath.SearchOnly)
-		if err != nil {
-			return nil, err
-		}
+		f.dir, f.err = safepath.OpenBelow(f.top, dir, unix.O_DIRECTORY|safepath.SearchOnly)
+	}
+	if f.err != nil {
+		return nil, f.err
 	}
 	return look(f.dir, path.Base(rel))
 }

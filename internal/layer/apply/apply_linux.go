@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -27,21 +26,42 @@ type work struct {
 	trees []*tree
 	res   Result
 
-	progress    sync.Mutex
-	done, total int
+	done, total int // changes count twice: once written, once renamed
 }
 
 // tree has the open directories of a tree.
 type tree struct {
-	root, upper int
+	root, upper opened
 	dev         uint64
-	stage       int // -1 if there is none
+	stage       int  // -1 if there is none
+	near        bool // one can rename and link between the layer's directory and the tree
 }
 
-// changed is why a change is a conflict.
-type changed string
+// refusal is why a change is not made, and changed is why it is a conflict. They are not the end of the others.
+type (
+	refusal string
+	changed string
+)
 
+func (r refusal) Error() string { return string(r) }
 func (c changed) Error() string { return string(c) }
+
+// leave notes a change that is not made. It returns the errors that are no reason for that, but the end of all.
+func (r *Result) leave(c layer.Change, err error) error {
+	switch err := err.(type) {
+	case refusal:
+		c.Refused = string(err)
+		r.Refused = append(r.Refused, c)
+		return nil
+	case changed:
+		c.Conflict = string(err)
+		r.Conflicts = append(r.Conflicts, c)
+		return nil
+	}
+	return err
+}
+
+const gone = changed("it has gone")
 
 // conflictOf says what an error of a system call means if others may have changed the tree meanwhile.
 func conflictOf(err error) error {
@@ -51,7 +71,7 @@ func conflictOf(err error) error {
 	}
 	switch errno {
 	case unix.ENOENT:
-		return changed("it has gone")
+		return gone
 	case unix.EEXIST:
 		return changed("there is something by now")
 	case unix.ELOOP, unix.ENOTDIR, unix.EXDEV:
@@ -150,7 +170,7 @@ func begin(l *layer.Layer, gone bool) (*work, error) {
 		t, err = openTree(l, n)
 		if err != nil && gone {
 			err = nil
-			t = &tree{root: -1, upper: -1, stage: -1}
+			t = &tree{root: opened{fd: -1, last: -1}, upper: opened{fd: -1, last: -1}, stage: -1}
 		}
 		w.trees = append(w.trees, t)
 	}
@@ -181,7 +201,7 @@ func openTree(l *layer.Layer, n int) (*tree, error) {
 		unix.Close(root)
 		return nil, err
 	}
-	return &tree{root: root, upper: upper, dev: st.Dev, stage: -1}, nil
+	return &tree{root: opened{fd: root, last: -1}, upper: opened{fd: upper, last: -1}, dev: st.Dev, stage: -1}, nil
 }
 
 // openDir opens a directory by its canonical path.
@@ -201,7 +221,7 @@ func (w *work) end() {
 		if t == nil {
 			continue // it could not be opened
 		}
-		for _, fd := range []int{t.root, t.upper, t.stage} {
+		for _, fd := range []int{t.root.fd, t.root.last, t.upper.fd, t.upper.last, t.stage} {
 			if fd >= 0 {
 				unix.Close(fd)
 			}
@@ -210,10 +230,7 @@ func (w *work) end() {
 	w.kept.Close()
 }
 
-// advance counts what is done; a change counts twice: once written, once renamed.
 func (w *work) advance(n int) {
-	w.progress.Lock()
-	defer w.progress.Unlock()
 	w.done += n
 	if w.o.Progress != nil && w.total > 0 {
 		w.o.Progress(w.done/2, w.total/2)
@@ -275,18 +292,6 @@ func (w *work) round(p *plan) error {
 		return errors.Join(err, w.drop(r))
 	}
 	err = w.finish(r)
-	for _, u := range r.Units {
-		c := layer.Change{Tree: u.Tree, Path: string(u.Path), Op: u.Op, Type: u.Type}
-		switch {
-		case u.Not == "":
-		case u.Refused:
-			c.Refused = u.Not
-			w.res.Refused = append(w.res.Refused, c)
-		default:
-			c.Conflict = u.Not
-			w.res.Conflicts = append(w.res.Conflicts, c)
-		}
-	}
 	w.res.Applied += r.applied()
 	return err
 }
@@ -297,7 +302,7 @@ func (w *work) makeStages(r *round, p *plan) error {
 		if !slices.ContainsFunc(append(p.units, p.dirs...), func(u *node) bool { return u.Tree == n }) {
 			continue
 		}
-		old, ino, err := lookAt(t.root)
+		old, ino, err := lookAt(t.root.fd)
 		if err != nil {
 			return err
 		}
@@ -325,7 +330,7 @@ func (w *work) makeStages(r *round, p *plan) error {
 // free checks that nothing has the names of the staging directories. If something has, they are forgotten.
 func (w *work) free(r *round) error {
 	for _, s := range r.Stages {
-		_, err := lstat(w.trees[s.Tree].root, s.Name)
+		_, err := lstat(w.trees[s.Tree].root.fd, s.Name)
 		if err != unix.ENOENT {
 			r.Stages = nil
 			name := filepath.Join(w.l.Trees[s.Tree].Path, s.Name)
@@ -344,6 +349,7 @@ func (w *work) makeStage(s *stage) error {
 		return err
 	}
 	s.InTree = !near
+	t.near = near
 	dir, name, path := w.place(s)
 	step("mkdir staging")
 	err = unix.Mkdirat(dir, name, 0o700)
@@ -354,7 +360,7 @@ func (w *work) makeStage(s *stage) error {
 	if err != nil {
 		return err
 	}
-	err = setAttributes(magic(t.stage), nil)
+	err = removeAttributes(t.stage, nil)
 	if err == nil {
 		err = unix.Fchmod(t.stage, 0o700)
 	}
@@ -374,7 +380,7 @@ func (w *work) near(s *stage) (bool, error) {
 		return false, nil
 	}
 	kept := int(w.kept.Fd())
-	root := w.trees[s.Tree].root
+	root := w.trees[s.Tree].root.fd
 	step("mkdir near")
 	err := unix.Mkdirat(kept, s.Kept, 0o700)
 	if err != nil {
@@ -405,7 +411,7 @@ func (w *work) failedIn(s *stage, call string, err error) error {
 // place returns the directory that a staging directory is in, its name there, and its path.
 func (w *work) place(s *stage) (dir int, name, path string) {
 	if s.InTree {
-		return w.trees[s.Tree].root, s.Name, filepath.Join(w.l.Trees[s.Tree].Path, s.Name)
+		return w.trees[s.Tree].root.fd, s.Name, filepath.Join(w.l.Trees[s.Tree].Path, s.Name)
 	}
 	return int(w.kept.Fd()), s.Kept, filepath.Join(w.l.Dir, s.Kept)
 }
@@ -481,7 +487,7 @@ func (w *work) drop(r *round) error {
 func (w *work) dropStage(s *stage) error {
 	if s.Ino == 0 {
 		step("rmdir staging")
-		err := unix.Unlinkat(w.trees[s.Tree].root, s.Name, unix.AT_REMOVEDIR)
+		err := unix.Unlinkat(w.trees[s.Tree].root.fd, s.Name, unix.AT_REMOVEDIR)
 		switch err {
 		case nil, unix.ENOENT, unix.ENOTEMPTY, unix.ENOTDIR: // others put something there
 		default:
@@ -511,19 +517,13 @@ func (w *work) finish(r *round) error {
 				continue
 			}
 			err := w.make(u)
-			why, refused := errors.AsType[refusal](err)
-			against, conflict := errors.AsType[changed](err)
 			u.made = err == nil
-			switch {
-			case refused:
-				u.Not = string(why)
-				u.Refused = true
-			case conflict:
-				u.Not = string(against)
-			case err != nil:
+			u.Not = err != nil
+			err = w.res.leave(layer.Change{Tree: u.Tree, Path: string(u.Path), Op: u.Op, Type: u.Type}, err)
+			if err != nil {
 				return fmt.Errorf("can't apply %s: %w", shell.Quote(string(u.Path)), err)
 			}
-			if u.Not != "" {
+			if u.Not {
 				stay[at{u.Tree, path.Dir(string(u.Path))}] = true
 			}
 			w.advance(u.Count)
@@ -545,8 +545,8 @@ func (w *work) finish(r *round) error {
 	r.State = done
 	err = w.j.write(w.l)
 	for _, u := range r.Units {
-		if err == nil && u.Not != "" && u.Op != layer.Remove {
-			err = removeAll(w.trees[u.Tree].stage, strconv.Itoa(u.N))
+		if err == nil && u.Not && u.Op != layer.Remove {
+			err = removeAll(w.trees[u.Tree].stage, u.name())
 		}
 	}
 	return err
@@ -601,7 +601,7 @@ func (w *work) set(r *round, new bool, only func(*dir) bool) {
 
 // inside calls f with a directory of a round, if it still is there.
 func (w *work) inside(d *dir, f func(fd int) error) error {
-	fd, err := safepath.OpenAt(w.trees[d.Tree].root, string(d.Path), anyDir)
+	fd, err := safepath.OpenAt(w.trees[d.Tree].root.fd, string(d.Path), anyDir)
 	if err != nil {
 		return err
 	}

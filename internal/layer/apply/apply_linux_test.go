@@ -250,6 +250,45 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLinked: a file gets one more name, without the overlay's attributes, unless a process has it open for writing.
+// What it writes later does not reach the tree.
+func TestLinked(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "echo old >changed; echo old >held; attr changed user.mine 1")
+	old := snapshot(t, w.tree)
+	w.overlay(t, `echo new >>changed; echo new >new; ln -s new link; echo text >also
+(exec sleep 600 >>held 2>>also </dev/null) &
+echo $! >../pid`)
+	pid, err := os.ReadFile(filepath.Join(w.top, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := "/proc/" + strings.TrimSpace(string(pid)) + "/fd/"
+	w.apply(t, Options{})
+	for name, linked := range map[string]bool{"changed": true, "new": true, "link": true, "held": false, "also": false} {
+		var tree, upper unix.Stat_t
+		err := errors.Join(unix.Lstat(w.tree+"/"+name, &tree), unix.Lstat(w.upper+"/"+name, &upper))
+		if err != nil || (tree.Ino == upper.Ino) != linked {
+			t.Errorf("%s: %v, inode %d, %d in the layer", name, err, tree.Ino, upper.Ino)
+		}
+	}
+	if n, err := unix.Llistxattr(w.tree+"/changed", nil); n != len("user.mine")+1 || err != nil {
+		t.Errorf("%d bytes of attributes, %v", n, err)
+	}
+	for _, n := range []string{"1", "2"} {
+		if err := os.WriteFile(fd+n, []byte("late"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh(t, w.upper, `[ "$(cat held also)" = latelate ]`)
+	sh(t, w.tree, `[ "$(cat held also)" = 'old
+text' ]; kill `+string(pid))
+	if err := Undo(w.Layer); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), old)
+	sh(t, w.upper, `[ "$(cat new)" = new ]`)
+}
+
 // TestFull: nothing has changed if the file system is full.
 func TestFull(t *testing.T) {
 	if os.Getenv("ZSBX_FULL") == "" {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -43,11 +44,33 @@ func lstat(dir int, name string) (st unix.Stat_t, err error) {
 
 func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// digest adds up what stat(2) says of files, in any order.
-type digest [16]byte
+// opened opens directories below one, and keeps the last one open: the next change is often in the same.
+type opened struct {
+	fd   int
+	last int // -1 if none is open
+	path string
+}
 
-// add adds an entry. Of a directory it adds no more than its inode: what is in it is added itself.
-func (d *digest) add(rel string, st *unix.Stat_t) {
+// above opens the directory that a path is in, and returns the last name in the path.
+func (o *opened) above(rel string) (fd int, name string, err error) {
+	dir := path.Dir(rel)
+	if o.last < 0 || o.path != dir {
+		o.leave()
+		o.last, err = safepath.OpenAt(o.fd, dir, anyDir)
+		o.path = dir
+	}
+	return o.last, path.Base(rel), err
+}
+
+func (o *opened) leave() {
+	if o.last >= 0 {
+		unix.Close(o.last)
+	}
+	o.last = -1
+}
+
+// add adds what stat(2) says of an entry. Of a directory that is no more than its inode: what is in it is added itself.
+func (m *mark) add(rel string, st *unix.Stat_t) {
 	mode := st.Mode
 	size := st.Size
 	when := st.Mtim.Nano()
@@ -61,18 +84,10 @@ func (d *digest) add(rel string, st *unix.Stat_t) {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(append(b, rel...))
-	for i := range d {
-		d[i] ^= sum[i]
+	for i := range m.Sum {
+		m.Sum[i] ^= binary.LittleEndian.Uint64(sum[8*i:])
 	}
 }
-
-func (d *digest) join(e digest) {
-	for i := range d {
-		d[i] ^= e[i]
-	}
-}
-
-func (d *digest) mark(st *unix.Stat_t) mark { return mark{st.Ino, d[:]} }
 
 // walk calls f for an entry of a directory and for all below it. It reports EXDEV for another file system.
 func walk(dir int, name, rel string, f func(rel string, dir int, name string, st *unix.Stat_t) error) error {
@@ -120,20 +135,20 @@ func list(fd int) (names []string, err error) {
 }
 
 // markOf says how an entry and all below it look now.
-func markOf(dir int, name string) (mark, error) {
-	var d digest
-	var top unix.Stat_t
-	err := walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
+func markOf(dir int, name string) (m mark, err error) {
+	var dev uint64
+	err = walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
 		if rel == "." {
-			top = *st
+			m.Ino = st.Ino
+			dev = st.Dev
 		}
-		if st.Dev != top.Dev {
+		if st.Dev != dev {
 			return unix.EXDEV
 		}
-		d.add(rel, st)
+		m.add(rel, st)
 		return nil
 	})
-	return d.mark(&top), err
+	return m, err
 }
 
 // unchanged reports whether an entry still is what a layer saw.
@@ -183,53 +198,35 @@ func readlink(dir int, name string) (string, error) {
 	return string(b[:max(n, 0)]), err
 }
 
-// attributes returns the extended attributes that belong to a file's content: those of users and access
-// control lists, without the overlay's. others are those that no apply makes.
-func attributes(name string) (attrs map[string][]byte, others []string, err error) {
-	attrs = make(map[string][]byte)
-	buf := make([]byte, 64<<10) // the most (xattr(7))
-	n, err := unix.Listxattr(name, buf)
-	if err == unix.ENOTSUP {
-		return attrs, nil, nil
+// attributes returns the extended attributes of an entry that belong to its content, without the overlay's.
+func attributes(dir int, name string) (map[string][]byte, error) {
+	own, err := layer.AttributesAt(dir, name)
+	all := make(map[string][]byte)
+	for attr, value := range own {
+		all[attr] = []byte(value)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, attr := range strings.Split(strings.TrimSuffix(string(buf[:n]), "\x00"), "\x00") {
-		switch {
-		case attr == "security.capability":
-			others = append(others, attr)
-			continue
-		case !strings.HasPrefix(attr, "user.") && !isACL(attr), strings.HasPrefix(attr, "user.overlay."):
-			continue
-		}
-		value := make([]byte, 64<<10)
-		n, err := unix.Getxattr(name, attr, value)
-		if err != nil {
-			return nil, nil, err
-		}
-		attrs[attr] = value[:n]
-	}
-	return attrs, others, nil
+	return all, err
 }
 
-func isACL(attr string) bool { return strings.HasPrefix(attr, "system.posix_acl_") }
-
-// setAttributes gives a file some attributes, and takes away all others that attributes would return.
-// Access control lists that the file system does not know are left out.
-func setAttributes(name string, want map[string][]byte) error {
-	have, _, err := attributes(name)
-	for attr := range have {
-		if _, is := want[attr]; !is && err == nil {
-			err = unix.Removexattr(name, attr)
+// setAttributes gives an open file attributes. Access control lists that the file system does not know are left out.
+func setAttributes(fd int, want map[string][]byte) error {
+	for attr, value := range want {
+		step("set attribute")
+		err := unix.Setxattr(magic(fd), attr, value, 0)
+		if err != nil && (!strings.HasPrefix(attr, "system.") || err != unix.ENOTSUP && err != unix.EPERM) {
+			return err
 		}
 	}
-	for attr, value := range want {
-		if err == nil && string(have[attr]) != string(value) {
-			err = unix.Setxattr(name, attr, value, 0)
-		}
-		if isACL(attr) && (err == unix.ENOTSUP || err == unix.EPERM) {
-			err = nil
+	return nil
+}
+
+// removeAttributes takes those attributes of an open directory away that it is not to have.
+func removeAttributes(fd int, want map[string][]byte) error {
+	have, err := attributes(fd, ".")
+	for attr := range have {
+		_, is := want[attr]
+		if err == nil && !is {
+			err = unix.Removexattr(magic(fd), attr)
 		}
 	}
 	return err
@@ -250,7 +247,7 @@ func lookAt(fd int) (*look, uint64, error) {
 func (l *look) set(fd int) error {
 	if l.Attrs != nil {
 		step("set attributes of directory")
-		err := setAttributes(magic(fd), l.Attrs)
+		err := errors.Join(removeAttributes(fd, l.Attrs), setAttributes(fd, l.Attrs))
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@
 //
 //  1. Stage: all that is new is written into one directory for each tree. It is in the layer's directory, where
 //     no command can change what is staged for a protected file. What a change would replace or remove is
-//     compared with what the layer knows of it.
+//     compared with what the layer knows of it. A file is not copied, but gets one more name there, unless a
+//     process has it open for writing.
 //  2. Sync (syncfs(2)), and a journal in the layer's directory that says how each file looks before and after.
 //  3. Each change is one rename(2): with RENAME_NOREPLACE of what is new, a directory with all that is in it;
 //     with RENAME_EXCHANGE of what replaces something; and what is removed moves to the staging directory. What
@@ -21,6 +22,9 @@
 // directory is .zsbx-try-ID in the tree, closed to other users. Then a command of another session that may
 // write the tree at the same time can change what is staged, and what Undo brings back. Drop removes what is
 // left in trees, and is called before Layer.Remove.
+//
+// So the layer and the tree may have one file until the layer is thrown away. What changes it in the tree is seen
+// in the layer, too.
 //
 // After a crash the places of the files say what was done: one that has the inode of the new file is new.
 package apply

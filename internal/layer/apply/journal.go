@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/zsbx/zsbx/internal/layer"
 )
@@ -57,16 +58,17 @@ type unit struct {
 	Type     fs.FileMode
 	Count    int // changes
 	New, Old mark
-	Not      string `json:",omitempty"` // why it was not done
-	Refused  bool   `json:",omitempty"` // and that is no conflict
+	Not      bool `json:",omitempty"` // it was not done
 
 	made bool // by this process, or by one before
 }
 
+func (u *unit) name() string { return strconv.Itoa(u.N) }
+
 // mark is how something looks: its inode, and a digest of what stat(2) says of it and of all below.
 type mark struct {
 	Ino uint64
-	Sum []byte
+	Sum [2]uint64
 }
 
 // dir is a directory of which mode, times and attributes are set.

@@ -151,7 +151,12 @@ cp -a . %[1]s/merged
 }
 
 func attrs(name string) map[string][]byte {
-	all, _, _ := attributes(name)
+	dir, err := unix.Open(filepath.Dir(name), anyDir, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(dir)
+	all, _ := attributes(dir, filepath.Base(name))
 	return all
 }
 

@@ -1,9 +1,7 @@
 package apply
 
 import (
-	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,35 +10,36 @@ import (
 	"github.com/zsbx/zsbx/internal/shell"
 )
 
-func (m mark) is(o mark) bool { return m.Ino == o.Ino && bytes.Equal(m.Sum, o.Sum) }
-
 // make renames one unit into its place, unless that was done before.
 func (w *work) make(u *unit) error {
 	t := w.trees[u.Tree]
-	name := strconv.Itoa(u.N)
-	dir, base, err := above(t.root, string(u.Path))
+	dir, base, err := t.root.above(string(u.Path))
 	if err != nil {
 		return conflictOf(err)
 	}
-	defer unix.Close(dir)
-	staged, err := lstat(t.stage, name)
+	if u.Op == layer.Add {
+		err = put(t.stage, u.name(), dir, base)
+		if err != gone {
+			return err
+		}
+		st, err := lstat(dir, base)
+		if err == nil && st.Ino == u.New.Ino {
+			return nil
+		}
+		return gone
+	}
+	staged, err := lstat(t.stage, u.name())
 	if err != nil && err != unix.ENOENT {
 		return err
 	}
 	there := err == nil
 	switch {
 	case u.Op == layer.Remove:
-		return take(dir, base, t.stage, name, unix.RENAME_NOREPLACE, there, u.Old, u.New)
-	case u.Op == layer.Modify && there:
-		return take(dir, base, t.stage, name, unix.RENAME_EXCHANGE, staged.Ino != u.New.Ino, u.Old, u.New)
-	case !there:
-		st, err := lstat(dir, base)
-		if err == nil && st.Ino != u.New.Ino {
-			err = unix.EEXIST
-		}
-		return conflictOf(err)
+		return take(dir, base, t.stage, u.name(), unix.RENAME_NOREPLACE, there, u.Old, u.New)
+	case there:
+		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, staged.Ino != u.New.Ino, u.Old, u.New)
 	}
-	return put(t.stage, name, dir, base)
+	return gone
 }
 
 // put renames what is staged to a name that must be free.
@@ -60,7 +59,7 @@ func take(dir int, base string, stage int, name string, flags uint, moved bool, 
 		}
 	}
 	got, err := markOf(stage, name)
-	if err == nil && got.is(want) {
+	if err == nil && got == want {
 		return nil
 	}
 	step("rename back")
@@ -98,7 +97,7 @@ func (w *work) undo(r *round) error {
 	var names []string
 	for i := len(r.Units) - 1; i >= 0; i-- {
 		u := r.Units[i]
-		if u.Not != "" {
+		if u.Not {
 			continue
 		}
 		err := w.back(u)
@@ -132,7 +131,7 @@ func (w *work) undo(r *round) error {
 // back takes back one unit, unless it was not done or was taken back before.
 func (w *work) back(u *unit) error {
 	t := w.trees[u.Tree]
-	name := strconv.Itoa(u.N)
+	name := u.name()
 	staged, err := lstat(t.stage, name)
 	if err != nil && err != unix.ENOENT {
 		return err
@@ -141,14 +140,13 @@ func (w *work) back(u *unit) error {
 	if u.Op == layer.Remove && !there {
 		return nil
 	}
-	dir, base, err := above(t.root, string(u.Path))
+	dir, base, err := t.root.above(string(u.Path))
 	if err == unix.ENOENT && u.Op == layer.Add {
 		return nil // somebody has removed it
 	}
 	if err != nil {
 		return conflictOf(err)
 	}
-	defer unix.Close(dir)
 	_, err = lstat(dir, base)
 	if err == unix.ENOENT && u.Op == layer.Add {
 		return nil
