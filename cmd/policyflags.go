@@ -71,10 +71,10 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 		"make the directories of --rw and --rw-noexec that do not exist")
 	o.turn("private-home", "fs.home", "private",
 		"give the command a temporary home directory that is empty except for what is allowed of the real one")
-	o.turn("try", "fs.writes", "try", "write files into a layer, which is real only when you apply it")
-	fs.BoolVar(&o.opts.Try.All, "try-all", false, "with a layer: write into it, too, what goes to caches of presets")
+	o.turn("try", "fs.writes", "try", "write files to a layer, which becomes real only when you apply it")
+	fs.BoolVar(&o.opts.Try.All, "try-all", false, "with a layer: give the caches of presets one, too")
 	fs.BoolVar(&o.opts.Try.Protected, "try-protected", false,
-		"with a layer: let the command write protected files in it")
+		"with a layer: let the command write protected files there")
 	o.turn("private-pids", "process.pids", "private", "let the command see only the processes of its session")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")

@@ -13,9 +13,10 @@ import (
 	"github.com/zsbx/zsbx/internal/supervise"
 )
 
-// Try says more about the layer of a command whose policy has FS.Writes "try".
+// Try says more about the layer of a command whose policy has FS.Writes "try". The zero value adds
+// nothing.
 type Try struct {
-	All       bool // directories of presets' caches get layers, too
+	All       bool // the caches of presets have layers, too
 	Protected bool // the command may write protected files in the layer
 }
 
@@ -25,17 +26,17 @@ type Layer struct {
 	ID      string   // of the session
 	Trees   []string // the directories that the changes are in
 	Changes []LayerChange
-	Clean   bool // no change needs a look
+	Clean   bool // no change needs a look; true without changes
 
 	l *layer.Layer
 }
 
 // LayerChange is one file, directory or link that Layer.Apply adds, changes or removes.
 type LayerChange struct {
-	Path string // absolute
-	Op   string // "add", "change" or "remove"
-	Mode fs.FileMode
-	Size int64
+	Path string      // absolute
+	Op   string      // "add", "change" or "remove"
+	Mode fs.FileMode // of what is removed, as it was
+	Size int64       // in bytes; of what is removed, as it was
 
 	// Look says why somebody should look at it: programs outside run or trust it, it has changed
 	// meanwhile, or it is never applied.

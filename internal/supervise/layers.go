@@ -13,14 +13,14 @@ import (
 	"github.com/zsbx/zsbx/internal/track"
 )
 
-// Try says more about the layers that a policy with writes = "try" asks for.
+// Try says more about the layers that a policy with writes = "try" asks for. The zero value adds nothing.
 type Try struct {
-	All       bool // directories of presets' caches get layers, too
+	All       bool // the caches of presets have layers, too
 	Protected bool // the command may write protected files in a layer
 }
 
-// LayerState returns the directory below which this process's environment has zsbx's layers, or "" if
-// there is none.
+// LayerState returns the state directory of zsbx, below which it keeps layers, by this process's environment.
+// It is "" without HOME and XDG_STATE_HOME.
 func LayerState() string {
 	h := host.Host{Env: os.Environ(), Home: os.Getenv("HOME")}
 	if !filepath.IsAbs(h.Home) {
@@ -33,8 +33,8 @@ func LayerState() string {
 	return filepath.Join(dir, "zsbx")
 }
 
-// try says how the plan makes layers.
-func (c *prepared) try() mounts.Try {
+// layers says how the plan makes layers.
+func (c *prepared) layers() mounts.Try {
 	t := mounts.Try{All: c.o.Try.All, Protected: c.o.Try.Protected}
 	state := LayerState()
 	switch {
@@ -178,7 +178,7 @@ func Lives() (map[string]track.Life, error) {
 }
 
 // lifeOf returns the state of a session. A session that is not in the store has ended: only one of which
-// nothing is left is removed from it.
+// nothing is left is removed from it. If more than ErrNotFound is wrong, it may be in what can't be read.
 func lifeOf(id string) (track.Life, error) {
 	st, err := track.OpenStore()
 	if err != nil {

@@ -241,7 +241,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	opts.Model = c.o.Model
 	opts.AskHost = c.o.AskHost
 	opts.ObserveHosts = c.o.ObserveHosts
-	opts.Try = c.try()
+	opts.Try = c.layers()
 	opts.NoLimits = c.bound()
 	opts.NoProxy = c.o.noProxy()
 	c.plan = enforce.NewPlan(c.resolved, caps, host, opts)
