@@ -282,10 +282,18 @@ func (a *app) apply(l *layer.Layer, o apply.Options) error {
 		defer p.end()
 	}
 	res, err := apply.Apply(l, o)
-	if err != nil {
-		err = &policy.Error{Code: supervise.CodeSession, Hint: "zsbx try apply " + l.Session[:shortest], Err: err}
+	if err == nil {
+		return a.tellApplied(l, &res)
 	}
-	return errors.Join(err, a.tellApplied(l, &res))
+	hint := "zsbx try apply " + l.Session[:shortest]
+	if errors.Is(err, layer.ErrGone) {
+		hint = "zsbx try show " + l.Session[:shortest] + " --tar FILE"
+	}
+	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
+	if res.Left < 0 {
+		return failed
+	}
+	return errors.Join(failed, a.tellApplied(l, &res))
 }
 
 // jsonApplied is what apply --json prints.

@@ -96,7 +96,7 @@ func (r *reader) readTree(n int) error {
 
 // isGone reports whether an error says that something is not there, and not that it is closed.
 func isGone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errGone) || errors.Is(err, unix.ENOTDIR) ||
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrGone) || errors.Is(err, unix.ENOTDIR) ||
 		errors.Is(err, unix.ELOOP)
 }
 

@@ -150,7 +150,8 @@ func (l *Layer) began(n int) (int64, error) {
 	return st.Ctim.Nano(), nil
 }
 
-var errGone = errors.New("the directory has gone, or there is another one in its place")
+// ErrGone says that a tree is not there any more.
+var ErrGone = errors.New("the directory has gone, or there is another one in its place")
 
 // born returns when a tree was made: another directory may get the inode number of one that was removed.
 func (l *Layer) born(n int) (int64, error) {
@@ -167,16 +168,19 @@ func (l *Layer) born(n int) (int64, error) {
 func (l *Layer) OpenTree(n int) (*os.File, error) {
 	t := &l.Trees[n]
 	if t.Path == "" {
-		return nil, errGone
+		return nil, ErrGone
 	}
 	f, err := safepath.OpenFile(t.Path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if isGone(err) {
+		return nil, &fs.PathError{Op: "open", Path: t.Path, Err: ErrGone}
+	}
 	if err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &st)
 	if err == nil && (st.Ino != t.Ino || t.Born != 0 && t.Born != born(f)) {
-		err = errGone
+		err = ErrGone
 	}
 	if err != nil {
 		f.Close()

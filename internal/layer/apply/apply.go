@@ -20,7 +20,7 @@ type Options struct {
 type Result struct {
 	Applied            int            // changes, with those of an earlier apply that did not end
 	Conflicts, Refused []layer.Change // those among Paths that were not applied
-	Left               int            // changes that the layer still has, without those that Ours dropped
+	Left               int            // changes that the layer still has, but for those that Ours dropped; -1: unknown
 }
 
 // dirPerm is what the owner of a directory needs to make and remove files in it.

@@ -89,10 +89,11 @@ func Apply(l *layer.Layer, o Options) (Result, error) { return apply(l, o, l.Cha
 func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Result, error) {
 	w, err := begin(l, false)
 	if err != nil {
-		return Result{}, err
+		return Result{Left: -1}, err
 	}
 	defer w.end()
 	w.o = o
+	w.res.Left = -1
 	err = w.goOn()
 	if err != nil {
 		return w.res, err
