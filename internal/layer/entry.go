@@ -112,15 +112,15 @@ func (e *entry) state() *State {
 	}
 }
 
-// same reports whether a tree has what the layer has. Of directories the times do not count, and not what is
-// in them.
+// same reports whether a tree has what the layer has, by any number of names. Of directories the times do not
+// count, and not what is in them.
 func same(upper, lower *entry) (bool, error) {
 	u := &upper.st
 	l := &lower.st
 	if upper.mode != lower.mode || u.Uid != l.Uid || u.Gid != l.Gid {
 		return false, nil
 	}
-	if !upper.isDir() && (u.Size != l.Size || u.Mtim != l.Mtim || u.Nlink > 1 && u.Nlink != l.Nlink) {
+	if !upper.isDir() && (u.Size != l.Size || u.Mtim != l.Mtim) {
 		return false, nil
 	}
 	x, err := Attributes(upper.dir, upper.name)

@@ -242,7 +242,8 @@ func (r *reader) compare(rel string, up, low *entry, a attributes, late bool) er
 		if err != nil && !isGone(err) && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		if is {
+		linked := !up.isDir() && up.st.Nlink > 1 && up.st.Nlink != low.st.Nlink
+		if is && !linked {
 			return nil
 		}
 	}

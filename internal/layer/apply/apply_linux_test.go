@@ -88,6 +88,27 @@ func testApplyAndUndo(t *testing.T) {
 	}
 }
 
+// TestLinkedPart: one name of a file that has several, then the rest. No conflict is told of what was applied.
+func TestLinkedPart(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "mkdir d; echo old >f")
+	w.overlay(t, "echo new >f; ln f d/g; ln f h")
+	res := w.apply(t, Options{Paths: []string{w.tree + "/d/g"}})
+	if res.Applied != 1 || res.Left != 2 {
+		t.Errorf("a part: %+v", res)
+	}
+	res = w.apply(t, Options{})
+	if res.Applied != 2 || res.Left != 0 || res.Conflicts != nil {
+		t.Errorf("the rest: %+v", res)
+	}
+	changes, err := w.Changes()
+	if err != nil || len(changes) > 0 {
+		t.Errorf("%v, %v", changes, err)
+	}
+	sh(t, w.tree, `[ "$(cat f d/g h)" = "new
+new
+new" ]`)
+}
+
 // TestApplyPaths: a part of a layer, with the directories that it needs, then the rest.
 func TestApplyPaths(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "mkdir d; echo old >d/keep; echo old >d/gone; touch -d 2001-01-01 d/* d .")
