@@ -85,62 +85,62 @@ func bothStages(t *testing.T, test func(t *testing.T)) {
 }
 
 func testKilled(t *testing.T) {
+	w, old, want := killWorld(t)
 	n := 1
-	for ; ; n++ {
-		w, old, want := killWorld(t)
-		hit := killAt(t, "apply", n, w)
-		oldOrNew(t, n, w, old, want)
-		if n%2 == 0 {
-			same(t, fmt.Sprint("went on after ", n), goOn(t, w), want)
-		}
-		if _, err := os.Stat(filepath.Join(w.Dir, journalFile)); err == nil || n%2 == 0 {
-			if err := Undo(w.Layer); err != nil {
-				t.Errorf("undo after %d: %v", n, err)
-			}
-		}
-		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
-		w.undone(t)
-		same(t, fmt.Sprint("went on after going back after ", n), goOn(t, w), want)
-		if t.Failed() {
-			return
-		}
-		if !hit {
-			break
-		}
+	for killAt(t, "apply", n, w) {
+		recovers(t, fmt.Sprint("apply killed before act ", n), n, w, old, want)
+		n++
 	}
-	t.Logf("%d places", n)
+	t.Logf("%d places", n-1)
 }
 
 // TestUndoKilled: the same for an undo.
 func TestUndoKilled(t *testing.T) { bothStages(t, testUndoKilled) }
 
 func testUndoKilled(t *testing.T) {
+	w, old, want := killWorld(t)
+	goOn(t, w)
 	n := 1
-	for ; ; n++ {
-		w, old, want := killWorld(t)
+	for killAt(t, "undo", n, w) {
+		recovers(t, fmt.Sprint("undo killed before act ", n), n, w, old, want)
 		goOn(t, w)
-		hit := killAt(t, "undo", n, w)
-		oldOrNew(t, n, w, old, want)
-		if n%2 == 0 {
-			same(t, fmt.Sprint("went on after ", n), goOn(t, w), want)
-			if err := Undo(w.Layer); err != nil {
-				t.Errorf("undo after %d: %v", n, err)
-			}
-		} else if _, err := os.Stat(filepath.Join(w.Dir, journalFile)); err == nil {
-			if err := Undo(w.Layer); err != nil {
-				t.Errorf("undo after %d: %v", n, err)
-			}
+		n++
+	}
+	t.Logf("%d places", n-1)
+}
+
+// recovers checks that each file is old or new, and that an apply, every second time, and an undo come to an end.
+// Then all is old.
+func recovers(t *testing.T, at string, n int, w *world, old, want map[string]string) {
+	t.Helper()
+	for rel, text := range snapshot(t, w.tree) {
+		if strings.HasPrefix(rel, ".zsbx-try-") || text[0] == '4' {
+			continue
 		}
-		same(t, fmt.Sprint("went back after ", n), snapshot(t, w.tree), old)
-		w.undone(t)
-		if t.Failed() {
-			return
-		}
-		if !hit {
-			break
+		if text != old[rel] && text != want[rel] {
+			t.Errorf("%s: %s is %s", at, rel, text)
 		}
 	}
-	t.Logf("%d places", n)
+	if n%2 == 0 {
+		same(t, at+", went on", goOn(t, w), want)
+	}
+	if err := takeBack(w); err != nil {
+		t.Errorf("%s, undo: %v", at, err)
+	}
+	same(t, at+", went back", snapshot(t, w.tree), old)
+	w.undone(t)
+	if t.Failed() {
+		t.Fatal(at)
+	}
+}
+
+// takeBack takes an apply back if there was one.
+func takeBack(w *world) error {
+	_, err := os.Stat(filepath.Join(w.Dir, journalFile))
+	if err != nil {
+		return nil
+	}
+	return Undo(w.Layer)
 }
 
 func goOn(t *testing.T, w *world) map[string]string {
@@ -150,17 +150,4 @@ func goOn(t *testing.T, w *world) map[string]string {
 		t.Errorf("going on: %v, %+v", err, res)
 	}
 	return snapshot(t, w.tree)
-}
-
-// oldOrNew checks that each file has either its old or its new content.
-func oldOrNew(t *testing.T, n int, w *world, old, want map[string]string) {
-	t.Helper()
-	for rel, text := range snapshot(t, w.tree) {
-		if strings.HasPrefix(rel, ".zsbx-try-") || text[0] == '4' {
-			continue
-		}
-		if text != old[rel] && text != want[rel] {
-			t.Errorf("after %d acts %s is %s", n, rel, text)
-		}
-	}
 }
