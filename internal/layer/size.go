@@ -12,21 +12,40 @@ import (
 	"github.com/zsbx/zsbx/internal/safepath"
 )
 
-// Size returns how many bytes the layer takes on the disk, and how many entries it has that are neither
-// directories nor removals. What is in a directory that is closed to its owner, or too deep, is not counted.
-func (l *Layer) Size() (bytes int64, files int, err error) {
+// Size returns how many bytes the layer takes on the disk, with what applies keep to take them back, and how
+// many entries it has that are neither directories nor removals. What is in a directory that is closed to its
+// owner, or too deep, is not counted.
+func (l *Layer) Size() (bytes int64, n int, err error) {
 	s := sizer{seen: make(map[uint64]bool)}
-	for n := range l.Trees {
-		upper, err := os.Open(l.TreeDir(n) + "/upper")
-		if err == nil {
-			err = s.dir(upper, 0)
-			upper.Close()
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("layer %s: %w", l.Session, err)
+	var errs []error
+	for i := range l.Trees {
+		errs = append(errs, s.open(l.TreeDir(i)+"/upper"))
+	}
+	n = s.files
+	entries, err := files.List(l.Dir, -1)
+	errs = append(errs, err)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), KeptPrefix) {
+			errs = append(errs, s.open(filepath.Join(l.Dir, e.Name())))
 		}
 	}
-	return s.bytes, s.files, nil
+	if err := errors.Join(errs...); err != nil {
+		return 0, 0, fmt.Errorf("layer %s: %w", l.Session, err)
+	}
+	return s.bytes, n, nil
+}
+
+// KeptPrefix begins the names of the directories, in that of a layer, with what an apply has replaced or removed.
+const KeptPrefix = "old-"
+
+// open counts a directory.
+func (s *sizer) open(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return s.dir(dir, 0)
 }
 
 type sizer struct {
@@ -37,6 +56,9 @@ type sizer struct {
 
 func (s *sizer) dir(dir *os.File, depth int) error {
 	names, err := dir.Readdirnames(-1)
+	if isGone(err) { // removed meanwhile
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -45,13 +67,16 @@ func (s *sizer) dir(dir *os.File, depth int) error {
 		if err != nil {
 			return err
 		}
+		if e == nil {
+			continue
+		}
 		if !e.isDir() {
 			s.add(e)
 			continue
 		}
 		s.bytes += e.st.Blocks * blockSize
 		below, err := e.list()
-		if errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) || isGone(err) {
 			continue
 		}
 		if err == nil && depth < maxDepth {
