@@ -36,6 +36,8 @@ type Relay struct {
 	master, slave *os.File
 	stdin         io.Reader
 	terminal      *os.File      // stdin, if that is a terminal
+	wake, woken   *os.File      // a pipe, with a terminal: closing wake ends typed
+	idle          chan struct{} // closed when typed has ended
 	cooked        *unix.Termios // the terminal as it was; nil if it has not been changed
 	carrier       *Pump
 	resized       chan os.Signal
@@ -167,6 +169,12 @@ func (r *Relay) Begin(s session, exited *atomic.Bool) error {
 		signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 	}
 	err := r.Raw()
+	r.idle = make(chan struct{})
+	if r.terminal != nil {
+		var none error
+		r.woken, r.wake, none = os.Pipe()
+		err = errors.Join(err, none)
+	}
 	go r.show()
 	go r.typed()
 	if r.cooked != nil {
@@ -201,6 +209,14 @@ func (r *Relay) Close() {
 	}
 	r.slave.Close()
 	r.master.Close()
+	if r.wake == nil {
+		return
+	}
+	r.wake.Close()
+	select {
+	case <-r.idle:
+	case <-time.After(DrainTime): // another job has the terminal
+	}
 }
 
 // show copies the output until no process has the pseudo-terminal open. If the output
@@ -250,8 +266,14 @@ func (r *Relay) closed() bool {
 // typed copies the input. At its end it writes the end-of-file character (termios(3),
 // VEOF), as a terminal does.
 func (r *Relay) typed() {
+	defer close(r.idle)
+	stdin := r.stdin
+	if r.woken != nil {
+		defer r.woken.Close()
+		stdin = keys{r}
+	}
 	for {
-		_, err := io.Copy(r.master, r.stdin)
+		_, err := io.Copy(r.master, stdin)
 		taken := errors.Is(err, syscall.EIO) // another job has the terminal, or had it
 		if !taken || r.terminal == nil || !r.awaitForeground() {
 			break
@@ -264,6 +286,29 @@ func (r *Relay) typed() {
 	})
 	if err == nil && t.Lflag&unix.ICANON != 0 {
 		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
+	}
+}
+
+// keys reads the caller's terminal until the relay is closed. A read(2) that waits could not be ended, and would
+// take what is typed after the command, such as an answer to a question.
+type keys struct{ *Relay }
+
+func (k keys) Read(b []byte) (int, error) {
+	p := []unix.PollFd{
+		{Fd: int32(k.terminal.Fd()), Events: unix.POLLIN},
+		{Fd: int32(k.woken.Fd()), Events: unix.POLLIN},
+	}
+	for {
+		_, err := unix.Poll(p, -1)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return 0, err
+		case p[1].Revents != 0:
+			return 0, io.EOF
+		default:
+			return k.terminal.Read(b)
+		}
 	}
 }
 
