@@ -136,7 +136,7 @@ func (o *runFlags) finish(a *app, command *supervise.Command, argv []string, wor
 	case res.Failed && command.Plan() != nil && !o.opts.Keep:
 		o.afterFailure(a, command.Plan(), argv, &res)
 	}
-	return o.afterTry(a, &res, afterRun(&res, errors.Join(err, words.unsaid())))
+	return o.afterTry(a, command, &res, afterRun(&res, errors.Join(err, words.unsaid())))
 }
 
 func (o *runFlags) check(a *app, argv []string) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/layer/review"
@@ -26,7 +27,7 @@ const exitHeld = 75
 
 // afterTry tells of what a command wrote to its layer, and asks or decides what becomes of it. err is
 // what the run ends with otherwise.
-func (o *runFlags) afterTry(a *app, res *supervise.Result, err error) error {
+func (o *runFlags) afterTry(a *app, command *supervise.Command, res *supervise.Result, err error) error {
 	l := res.Layer
 	if l == nil {
 		return err
@@ -48,7 +49,7 @@ func (o *runFlags) afterTry(a *app, res *supervise.Result, err error) error {
 		_, failed = io.WriteString(a.say.w, "zsbx: "+r.Summary())
 	}
 	if failed == nil {
-		failed = o.settle(a, r, res.ExitCode() == exitOK)
+		failed = o.settle(a, command, r, res.ExitCode() == exitOK)
 	} else {
 		a.hintLayer(l)
 	}
@@ -57,12 +58,12 @@ func (o *runFlags) afterTry(a *app, res *supervise.Result, err error) error {
 
 // settle applies a layer, asks about it or keeps it, as --apply says. succeeded says that the command ended
 // with 0.
-func (o *runFlags) settle(a *app, r *reviewed, succeeded bool) error {
+func (o *runFlags) settle(a *app, command *supervise.Command, r *reviewed, succeeded bool) error {
 	asks := o.apply == applyAsk && !a.say.json && isTerminal(os.Stdin) && isTerminal(a.stderr)
 	clean := o.apply == applyClean && succeeded
 	switch {
 	case asks:
-		return a.ask(r)
+		return a.ask(command, r)
 	case clean && r.Clean():
 		return a.applyClean(r.l)
 	}
@@ -76,7 +77,7 @@ func (o *runFlags) settle(a *app, r *reviewed, succeeded bool) error {
 // applyClean applies a layer of which nothing needs a look, and then throws it away: a script does not take
 // it back.
 func (a *app) applyClean(l *layer.Layer) error {
-	if err := a.apply(l, apply.Options{}); err != nil {
+	if _, err := a.applyOnly(l, apply.Options{}); err != nil {
 		a.hintLayer(l)
 		return err
 	}
@@ -126,8 +127,8 @@ func (a *app) review(l *layer.Layer) (*reviewed, error) {
 	if err != nil {
 		return nil, coded(supervise.CodeSession, err)
 	}
-	dir, _ := os.Getwd() // only for short names
-	r, end, err := review.Of(l, changes, review.Options{Dir: dir, Protected: l.Protected})
+	dir, _ := host.Absolute(".") // only for short names
+	r, end, err := review.Of(l, changes, review.Options{Dir: path.Clean(dir), Protected: l.Protected})
 	return &reviewed{r, l, end}, coded(supervise.CodeSession, err)
 }
 
@@ -155,10 +156,20 @@ func (r *reviewed) differences(w io.Writer, at []spot) error {
 	return nil
 }
 
-// ask asks on the terminal what is to become of a layer.
-func (a *app) ask(r *reviewed) error {
+// ask asks on the terminal what is to become of a layer. A signal ends the question: then it is kept. While it is
+// applied, a signal ends this process.
+func (a *app) ask(command *supervise.Command, r *reviewed) error {
+	signals := make(chan os.Signal, 1)
+	asked := command.TakeSignals(signals)
+	defer asked()
 	d := &dialogue{
-		ask:   terminal.Ask,
+		ask: func(text string) (string, error) {
+			answer, err := terminal.AskUntil(signals, text)
+			if err != nil {
+				fmt.Fprintln(a.stderr) // what comes next is not behind the question
+			}
+			return answer, err
+		},
 		parts: partsOf(r),
 		show: func(changes []int) error {
 			if changes == nil {
@@ -167,16 +178,23 @@ func (a *app) ask(r *reviewed) error {
 			return r.differences(a.stderr, r.places(changes))
 		},
 		apply: func(changes []int) error {
+			asked()
 			if changes == nil {
 				return a.apply(r.l, apply.Options{})
 			}
-			return a.apply(r.l, apply.Options{Paths: r.only(changes)})
+			return a.apply(r.l, apply.Options{Only: r.only(changes)})
 		},
 		keep: func() error {
 			a.hintLayer(r.l)
 			return nil
 		},
-		discard: func() error { return drop(r.l) },
+		discard: func() error {
+			err := drop(r.l)
+			if err == nil {
+				a.say.line("try", "36", "thrown away")
+			}
+			return err
+		},
 	}
 	return d.decide()
 }
@@ -197,38 +215,13 @@ func drop(l *layer.Layer) error {
 	return l.Remove()
 }
 
-// path returns the absolute path of a change.
-func (r *reviewed) path(i int) string {
-	return filepath.Join(r.l.Trees[r.Changes[i].Tree].Path, r.Changes[i].Path)
-}
-
-// only returns paths for an apply that together mean these changes and no others. A path means all that is
-// below it, so one with a change below that was not chosen is left out: a new directory is made for what
-// is in it.
-func (r *reviewed) only(changes []int) (paths []string) {
-	chosen := make([]bool, len(r.Changes))
+// only reports whether a change is one of these.
+func (r *reviewed) only(changes []int) func(*layer.Change) bool {
+	chosen := make(map[spot]bool)
 	for _, i := range changes {
-		chosen[i] = true
+		chosen[spot{r.Changes[i].Tree, r.Changes[i].Path}] = true
 	}
-	parts := make(map[spot]bool) // directories of which only a part was chosen
-	for i := len(r.Changes) - 1; i >= 0; i-- {
-		c := &r.Changes[i]
-		at := spot{c.Tree, c.Path}
-		if !chosen[i] || parts[at] {
-			parts[spot{c.Tree, path.Dir(c.Path)}] = true
-		}
-	}
-	whole := "" // the last path, which means all that is below it
-	for i := range r.Changes {
-		c := &r.Changes[i]
-		full := r.path(i)
-		if !chosen[i] || parts[spot{c.Tree, c.Path}] || whole != "" && strings.HasPrefix(full, whole+"/") {
-			continue
-		}
-		whole = full
-		paths = append(paths, full)
-	}
-	return paths
+	return func(c *layer.Change) bool { return chosen[spot{c.Tree, c.Path}] }
 }
 
 // places returns where changes are, without those that are below others.
@@ -274,8 +267,21 @@ func partsOf(r *reviewed) (parts []part) {
 	return parts
 }
 
-// apply applies a layer, and says what was left.
+// apply applies a layer, says what was left, and what to type if that is nothing.
 func (a *app) apply(l *layer.Layer, o apply.Options) error {
+	res, err := a.applyOnly(l, o)
+	if err != nil || res.Left > 0 || a.say.json {
+		return err
+	}
+	if res.Applied > 0 {
+		a.say.hint("zsbx try apply %s --undo", l.Session[:shortest])
+	}
+	a.say.hint("zsbx try discard %s", l.Session[:shortest])
+	return nil
+}
+
+// applyOnly applies a layer, and says what was left.
+func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
 	if isTerminal(a.stderr) {
 		p := &progress{a: a, began: time.Now()}
 		o.Progress = p.step
@@ -283,7 +289,10 @@ func (a *app) apply(l *layer.Layer, o apply.Options) error {
 	}
 	res, err := apply.Apply(l, o)
 	if err == nil {
-		return a.tellApplied(l, &res)
+		return res, a.tellApplied(l, &res)
+	}
+	if wrong, is := errors.AsType[apply.Mistakes](err); is {
+		return res, mistaken(l, wrong)
 	}
 	hint := "zsbx try apply " + l.Session[:shortest]
 	if errors.Is(err, layer.ErrGone) {
@@ -291,9 +300,22 @@ func (a *app) apply(l *layer.Layer, o apply.Options) error {
 	}
 	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
 	if res.Left < 0 {
-		return failed
+		return res, failed
 	}
-	return errors.Join(failed, a.tellApplied(l, &res))
+	return res, errors.Join(failed, a.tellApplied(l, &res))
+}
+
+// mistaken returns an error for each path of the command line that means nothing in a layer.
+func mistaken(l *layer.Layer, all apply.Mistakes) error {
+	var errs []error
+	for _, m := range all {
+		name := shell.Quote(m.Path)
+		if m.Option != "" {
+			name = "--" + m.Option + " " + name
+		}
+		errs = append(errs, usageHint("zsbx try show "+l.Session[:shortest], "%s: %s", name, m.Why))
+	}
+	return errors.Join(errs...)
 }
 
 // jsonApplied is what apply --json prints.
@@ -325,6 +347,10 @@ func (a *app) tellApplied(l *layer.Layer, res *apply.Result) error {
 	}
 	if a.say.json {
 		return errors.Join(writeErr(writeJSON(a.stdout, out, "  ")), notAll(out.Not))
+	}
+	if len(out.Not)+res.Applied+res.Left == 0 {
+		a.say.line("try", "36", "nothing is left to apply")
+		return nil
 	}
 	a.say.line("try", "36", fmt.Sprintf("applied %s; %s left in the layer",
 		count(res.Applied, "change", "changes"), strconv.Itoa(res.Left)))

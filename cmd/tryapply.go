@@ -63,7 +63,7 @@ func (o *tryApply) run(a *app, args []string) error {
 		return err
 	}
 	var errs []error
-	in := func(words []string) (out []string) {
+	paths := func(words []string) (out []string) {
 		for _, word := range words {
 			p, err := inTrees(l, word)
 			errs = append(errs, err)
@@ -73,7 +73,7 @@ func (o *tryApply) run(a *app, args []string) error {
 		}
 		return out
 	}
-	opts := apply.Options{Paths: in(args[1:]), Theirs: in(o.theirs), Ours: in(o.ours)}
+	opts := apply.Options{Paths: paths(args[1:]), Theirs: paths(o.theirs), Ours: paths(o.ours)}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -82,24 +82,34 @@ func (o *tryApply) run(a *app, args []string) error {
 
 // undo takes back what was applied of a layer.
 func (a *app) undo(l *layer.Layer) error {
-	err := apply.Undo(l)
-	if err == nil && !a.say.json {
-		a.say.line("try", "36", "taken back: what was there before is there again")
+	if err := apply.Undo(l); err != nil {
+		return err
 	}
-	return err
+	if a.say.json {
+		return a.show(map[string]any{"id": l.Session, "undone": true}, nil)
+	}
+	a.say.line("try", "36", "taken back: what was there before is there again")
+	return nil
 }
 
 // inTrees returns what a word means in a layer: a path from the working directory, or, if that is in none
 // of the layer's trees, from the only tree.
 func inTrees(l *layer.Layer, word string) (spot, error) {
-	path, err := host.Absolute(word)
+	h, err := host.HostIn("")
 	if err != nil {
 		return spot{}, err
 	}
-	for i, t := range l.Trees {
-		rel, err := filepath.Rel(t.Path, path)
-		if err == nil && filepath.IsLocal(rel) {
-			return spot{i, rel}, nil
+	path := filepath.Join(h.Dir, word)
+	if filepath.IsAbs(word) {
+		path = filepath.Clean(word)
+	}
+	real := filepath.Join(h.Way(filepath.Dir(path)).Path, filepath.Base(path))
+	for _, path := range []string{path, real} {
+		for i, t := range l.Trees {
+			rel, err := filepath.Rel(t.Path, path)
+			if err == nil && filepath.IsLocal(rel) {
+				return spot{i, rel}, nil
+			}
 		}
 	}
 	if len(l.Trees) == 1 && filepath.IsLocal(word) {

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/layer/review"
 	"github.com/zsbx/zsbx/internal/shell"
@@ -61,13 +63,43 @@ func (o *tryShow) run(a *app, args []string) error {
 		return err
 	}
 	defer r.close()
+	if err := r.has(at, args[1:]); err != nil {
+		return err
+	}
 	switch {
 	case o.tar != "":
 		return o.write(a, r)
 	case a.say.json:
-		return a.show(tried{l.Session, r.JSON()}, nil)
+		return a.show(tried{l.Session, r.below(at).JSON()}, nil)
 	}
 	return a.showLayer(r, at)
+}
+
+// in reports whether a change is at one of some places, or below it.
+func in(at []spot, c *layer.Change) bool {
+	return slices.ContainsFunc(at, func(p spot) bool {
+		return c.Tree == p.tree && (p.rel == "." || host.Within(c.Path, p.rel))
+	})
+}
+
+// has returns an error that names the words for places where nothing would change.
+func (r *reviewed) has(at []spot, words []string) error {
+	var errs []error
+	for i, p := range at {
+		if !slices.ContainsFunc(r.Changes, func(c layer.Change) bool { return in([]spot{p}, &c) }) {
+			errs = append(errs, usageHint("zsbx try show "+r.l.Session[:shortest],
+				"%s: nothing would change there or below", shell.Quote(words[i])))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// below returns a review of what is at some places and below, or of all if there are none.
+func (r *reviewed) below(at []spot) *review.Review {
+	if at == nil {
+		return r.Review
+	}
+	return r.Part(func(c *layer.Change) bool { return in(at, c) })
 }
 
 // tellRunning warns if a layer may still change while it is shown.
@@ -81,10 +113,7 @@ func (a *app) tellRunning(l *layer.Layer) {
 func (a *app) showLayer(r *reviewed, at []spot) error {
 	w := bufio.NewWriter(a.stdout)
 	if at == nil {
-		_, _ = w.WriteString(r.Summary()) // Flush returns the error
-		for i := range r.l.Trees {
-			_, _ = w.WriteString("\n" + r.List(i))
-		}
+		_, _ = w.WriteString(r.List()) // Flush returns the error
 	}
 	err := r.differences(w, at)
 	return errors.Join(err, writeErr(w.Flush()))

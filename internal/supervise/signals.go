@@ -161,6 +161,16 @@ func (c *Command) stopListening() {
 	}
 }
 
+// TakeSignals makes signals receive those that were passed on to the command, which has ended. done restores
+// their default action.
+func (c *Command) TakeSignals(signals chan os.Signal) (done func()) {
+	notify(signals)
+	if c.signals != nil {
+		signal.Stop(c.signals)
+	}
+	return func() { signal.Stop(signals) }
+}
+
 // reset gives the signals that were passed on their default action.
 func reset() {
 	for _, s := range forwarded() {

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,7 +13,14 @@ import (
 // Ask asks on the terminal, never on stdin, which belongs to the command: a script's input
 // is no answer. The answer is in lower case, without space around it. It is an error if
 // nobody answered.
-func Ask(question string) (string, error) {
+func Ask(question string) (string, error) { return AskUntil(nil, question) }
+
+// ErrInterrupted says that a signal came instead of an answer.
+var ErrInterrupted = errors.New("interrupted")
+
+// AskUntil is Ask, but ends when a signal is received. Then nothing else may read the terminal any more: what is
+// typed next would be lost.
+func AskUntil(signals <-chan os.Signal, question string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return "", err
@@ -20,8 +28,21 @@ func Ask(question string) (string, error) {
 	defer tty.Close()
 	defer settle(int(tty.Fd()))()
 	fmt.Fprint(tty, question)
-	answer, err := bufio.NewReader(tty).ReadString('\n')
-	return strings.ToLower(strings.TrimSpace(answer)), err
+	type line struct {
+		text string
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(tty).ReadString('\n')
+		typed <- line{text, err}
+	}()
+	select {
+	case l := <-typed:
+		return strings.ToLower(strings.TrimSpace(l.text)), l.err
+	case <-signals:
+		return "", ErrInterrupted
+	}
 }
 
 // settle drops what was typed before the question, and makes the terminal read lines. It

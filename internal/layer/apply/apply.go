@@ -11,9 +11,72 @@ import (
 
 // Options says what is applied. Paths are absolute, and mean all that is below them, too.
 type Options struct {
-	Paths        []string // nil is all
-	Theirs, Ours []string // of conflicts here, take what the command wrote, or leave what is there
+	Paths        []string                 // nil is all
+	Only         func(*layer.Change) bool // of those, the ones that are made, and no others; nil is all
+	Theirs, Ours []string                 // of conflicts here, take what the command wrote, or leave what is there
 	Progress     func(done, total int)
+}
+
+// Mistakes says that paths of Options mean nothing in a layer. Nothing was applied.
+type Mistakes []Mistake
+
+// Mistake is one of these paths.
+type Mistake struct {
+	Option string // "theirs" or "ours"; "" is Paths
+	Path   string
+	Why    string
+}
+
+func (m Mistakes) Error() string {
+	var all []string
+	for _, x := range m {
+		all = append(all, x.Path+": "+x.Why)
+	}
+	return strings.Join(all, "; ")
+}
+
+// check returns the mistakes in options, nil if there are none.
+func (o *Options) check(changes []layer.Change, trees []layer.Tree) error {
+	var wrong Mistakes
+	for _, option := range []struct {
+		name  string
+		paths []string
+	}{{"", o.Paths}, {"theirs", o.Theirs}, {"ours", o.Ours}} {
+		for _, p := range option.paths {
+			change, conflict := below(p, changes, trees)
+			why := ""
+			switch {
+			case !change:
+				why = "nothing would change there or below"
+			case option.name == "":
+			case !conflict:
+				why = "no conflict is there or below"
+			case o.Paths != nil && !among(o.Paths, p):
+				why = "it is not among the paths that are to be applied"
+			case option.name == "ours" && slices.Contains(o.Theirs, p):
+				why = "it can't be decided both ways"
+			}
+			if why != "" {
+				wrong = append(wrong, Mistake{option.name, p, why})
+			}
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return wrong
+}
+
+// below reports whether a layer changes something at a path or below it, and whether a conflict is there.
+func below(p string, changes []layer.Change, trees []layer.Tree) (change, conflict bool) {
+	for i := range changes {
+		c := &changes[i]
+		if among([]string{p}, filepath.Join(trees[c.Tree].Path, c.Path)) {
+			change = true
+			conflict = conflict || c.Conflict != ""
+		}
+	}
+	return change, conflict
 }
 
 // Result is what an apply did.
@@ -77,9 +140,9 @@ func wasDir(c *layer.Change) bool {
 func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
 	p := &plan{stay: map[at]bool{}, forced: map[at]bool{}}
 	p.res.Left = len(changes)
-	take := make([]bool, len(changes))
+	take := chosen(changes, trees, o)
 	for i := range changes {
-		take[i] = p.takes(&changes[i], trees, o)
+		take[i] = take[i] && p.takes(&changes[i], trees, o)
 	}
 	p.keepWhole(changes, take)
 	nodes := make(map[at]*node) // directories of which the changes below are not made on their own
@@ -117,17 +180,25 @@ func (n *node) sum() int {
 	return n.count
 }
 
-// takes reports whether a change is to be made, as far as that can be said without the others.
+// chosen says which changes the options mean, with the new directories that these are in.
+func chosen(changes []layer.Change, trees []layer.Tree, o Options) []bool {
+	out := make([]bool, len(changes))
+	needed := make(map[at]bool)
+	for i := len(changes) - 1; i >= 0; i-- {
+		c := &changes[i]
+		full := filepath.Join(trees[c.Tree].Path, c.Path)
+		out[i] = (o.Paths == nil || among(o.Paths, full)) && (o.Only == nil || o.Only(c)) || needed[place(c)] && comes(c)
+		if out[i] {
+			needed[place(c).above()] = true
+		}
+	}
+	return out
+}
+
+// takes reports whether a chosen change is to be made, as far as that can be said without the others.
 func (p *plan) takes(c *layer.Change, trees []layer.Tree, o Options) bool {
 	full := filepath.Join(trees[c.Tree].Path, c.Path)
-	chosen := o.Paths == nil || among(o.Paths, full)
-	for _, want := range o.Paths { // a file needs the new directories above it
-		chosen = chosen || comes(c) && among([]string{full}, want)
-	}
 	conflict := c.Conflict != ""
-	if !chosen {
-		return false
-	}
 	if c.Refused != "" {
 		p.res.Refused = append(p.res.Refused, *c)
 		return false

@@ -103,6 +103,12 @@ func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Resu
 	if err != nil {
 		return w.res, err
 	}
+	if before == 0 { // else that was applied which they mean
+		err = o.check(changes, l.Trees)
+		if err != nil {
+			return w.res, err
+		}
+	}
 	p := newPlan(changes, l.Trees, o)
 	w.res = p.res
 	w.total = 2 * p.total
@@ -310,7 +316,7 @@ func (w *work) makeStages(r *round, p *plan) error {
 		r.Dirs = append(r.Dirs, &dir{Tree: n, Path: []byte("."), Ino: ino, Old: old})
 		round := strconv.Itoa(len(w.j.Rounds))
 		r.Stages = append(r.Stages, &stage{Tree: n, Name: ".zsbx-try-" + w.l.Session + "-" + round,
-			Kept: fmt.Sprintf("old-%s-%d", round, n)})
+			Kept: fmt.Sprintf("%s%s-%d", layer.KeptPrefix, round, n)})
 	}
 	err := w.free(r)
 	if err == nil {

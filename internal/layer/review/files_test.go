@@ -214,7 +214,7 @@ func BenchmarkShow(b *testing.B) {
 		show func(*Review) error
 	}{
 		{"diff", func(r *Review) error { return r.Diff(io.Discard, 0, ".") }},
-		{"list", func(r *Review) error { return noText(r.List(0)) }},
+		{"list", func(r *Review) error { return noText(r.List()) }},
 		{"summary", func(r *Review) error { return noText(r.Summary()) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -8,37 +8,49 @@ import (
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
-// List lists the changes in a tree, one on each line, in each directory the directories first. A
-// directory that is added or removed as a whole is one line; what needs a look in it has its own.
-func (r *Review) List(tree int) string {
-	var all []int
+// List says for people how much would change, and lists every change once: first what needs a look, then
+// the others, tree by tree, in each directory the directories first. A directory that is added or removed as a
+// whole is one line.
+func (r *Review) List() string {
+	if len(r.Changes) == 0 {
+		return "nothing is left to apply\n"
+	}
+	rows := make([]row, 0, len(r.Changes))
+	var others []int
 	for i := range r.Changes {
-		if r.Changes[i].Tree == tree {
-			all = append(all, i)
+		c := &r.Changes[i]
+		if len(r.looks[i]) > 0 {
+			rows = append(rows, row{op: c.Op, name: r.shown(c), text: r.why(i), change: c})
+		} else {
+			others = append(others, i)
 		}
 	}
-	slices.SortFunc(all, func(x, y int) int { return dirsFirst(&r.Changes[x], &r.Changes[y]) })
-	inside := make(map[string][]*layer.Change) // the directories that are one line
-	var rows []row
-	for _, i := range all {
+	slices.SortFunc(others, func(x, y int) int {
+		a := &r.Changes[x]
+		b := &r.Changes[y]
+		return cmp.Or(cmp.Compare(a.Tree, b.Tree), dirsFirst(a, b))
+	})
+	inside := make(map[key][]*layer.Change) // the directories that are one line
+	for _, i := range others {
 		c := &r.Changes[i]
-		top := r.topmost(c)
-		if top != "" {
-			inside[top] = append(inside[top], c)
+		top := key{c.Tree, r.topmost(c)}
+		if in := inside[top]; top.path != "" && in != nil {
+			inside[top] = append(in, c)
+			continue
 		}
-		switch {
-		case top == "", len(r.looks[i]) > 0 && top != c.Path:
-			rows = append(rows, row{op: c.Op, name: r.shown(c), text: r.why(i), change: c})
-		case top == c.Path:
-			rows = append(rows, row{op: c.Op, name: r.shown(c), whole: top})
+		w := row{op: c.Op, name: r.shown(c), change: c}
+		if top.path != "" {
+			w = row{op: c.Op, name: r.dirName(top), whole: top}
+			inside[top] = []*layer.Change{c}
 		}
+		rows = append(rows, w)
 	}
 	for i := range rows {
 		if in := inside[rows[i].whole]; in != nil {
 			rows[i].text = filesText(filesOf(in))
 		}
 	}
-	return r.layout(rows)
+	return r.head() + r.layout(rows)
 }
 
 // dirsFirst compares two changes: what is in a directory, or is one, comes before files beside that.

@@ -45,13 +45,10 @@ type Options struct {
 func New(trees []string, changes []layer.Change, files Files, o Options) *Review {
 	r := &Review{
 		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
-		at:    make(map[key]int, len(changes)),
 		looks: make([][]Look, len(changes)),
 		names: make(map[key][]string),
 	}
-	for i := range changes {
-		r.at[key{changes[i].Tree, changes[i].Path}] = i
-	}
+	r.index()
 	r.findLinks()
 	for i := range changes {
 		r.looks[i] = r.judge(&changes[i])
@@ -74,6 +71,29 @@ func (r *Review) needing() int {
 		}
 	}
 	return n
+}
+
+// Part returns a review of some of the changes, judged as before.
+func (r *Review) Part(is func(*layer.Change) bool) *Review {
+	part := *r
+	part.Changes = nil
+	part.looks = nil
+	for i := range r.Changes {
+		if is(&r.Changes[i]) {
+			part.Changes = append(part.Changes, r.Changes[i])
+			part.looks = append(part.looks, r.looks[i])
+		}
+	}
+	part.index()
+	return &part
+}
+
+// index notes where each change is.
+func (r *Review) index() {
+	r.at = make(map[key]int, len(r.Changes))
+	for i := range r.Changes {
+		r.at[key{r.Changes[i].Tree, r.Changes[i].Path}] = i
+	}
 }
 
 // full returns the path of what a change changes.

@@ -97,11 +97,12 @@ func TestSummaryNpm(t *testing.T) {
 	if got := r.Summary(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	const list = `  + node_modules/  861 files, 82 programs, 801 KiB
+	const list = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc         a shell that enters this directory runs or trusts it
+  + node_modules/  861 files, 82 programs, 801 KiB
   ~ package.json   +2 -1
 `
-	if got := r.List(0); got != list {
+	if got := r.List(); got != list {
 		t.Errorf("got\n%swant\n%s", got, list)
 	}
 	const diff = `--- a/package.json
@@ -256,6 +257,31 @@ func TestSummaryLong(t *testing.T) {
 	}
 }
 
+// TestListOnce: every change is listed once, first what needs a look, of all trees.
+func TestListOnce(t *testing.T) {
+	all := []layer.Change{
+		added("d", dirMode, 0), added("d/.envrc", 0o644, 3), added("d/x", 0o644, 3), changedFile("z", 0o755, 0o644),
+		removed("e", dirMode), removed("e/.git", dirMode), removed("e/f", 0o644), added("new", 0o755, 7),
+	}
+	for i := range all {
+		all[i].Tree = i / 4
+	}
+	const want = `3 files would be added, 1 changed, 1 removed below /t and /u; 1 needs a look
+  + /t/d/.envrc  a shell that enters this directory runs or trusts it
+  + /t/d/        1 file, 3 bytes
+  ~ /t/z         mode 0755, was 0644
+  - /u/e/        1 file
+  + /u/new       program, 7 bytes
+`
+	m := memory{is: map[string]string{"z": "same"}, was: map[string]string{"z": "same"}}
+	if got := New([]string{"/t", "/u"}, all, m, Options{}).List(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := New([]string{"/t"}, nil, memory{}, Options{}).List(); got != "nothing is left to apply\n" {
+		t.Errorf("without changes: %s", got)
+	}
+}
+
 // TestListBound: so many bytes are compared to count lines, and it is said that no more are.
 func TestListBound(t *testing.T) {
 	m := memory{is: map[string]string{}, was: map[string]string{}}
@@ -269,7 +295,7 @@ func TestListBound(t *testing.T) {
 		c.Was.Size = 1
 		all = append(all, c)
 	}
-	list := New([]string{"/t"}, all, m, Options{}).List(0)
+	list := New([]string{"/t"}, all, m, Options{}).List()
 	if strings.Count(list, "  +1 -1\n") != 16 || strings.Count(list, "  not compared by lines, 1.0 MiB, was 1 byte\n") != 4 {
 		t.Errorf("%s", list)
 	}
@@ -288,7 +314,7 @@ func TestEscaped(t *testing.T) {
 	refused.Refused = evil
 	r := New([]string{"/" + evil}, []layer.Change{bad, added(evil+"l", linkMode, 0), refused}, m, Options{})
 	var b strings.Builder
-	b.WriteString(r.Summary() + r.List(0))
+	b.WriteString(r.Summary() + r.List())
 	if err := r.Diff(&b, 0, "."); err != nil {
 		t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func (r *Review) topmost(c *layer.Change) (dir string) {
 func (r *Review) grouped(g *group, all []*layer.Change) (rows []row) {
 	files := filesOf(all)
 	if g.whole && len(files) != 1 || len(files) > maxAlone {
-		w := row{op: g.op, name: r.name(g.tree, g.dir) + "/", count: max(len(files), 1)}
+		w := row{op: g.op, name: r.dirName(key{g.tree, g.dir}), count: max(len(files), 1)}
 		if !g.whole {
 			w.name += "…"
 		}
@@ -228,7 +228,7 @@ type row struct {
 	text   string
 	count  int // of changes
 	change *layer.Change
-	whole  string // the directory that it stands for
+	whole  key // the directory that it stands for
 }
 
 // layout writes rows in columns.
@@ -300,6 +300,9 @@ func (r *Review) shown(c *layer.Change) string {
 	}
 	return name
 }
+
+// dirName writes the path of a directory for people.
+func (r *Review) dirName(k key) string { return r.name(k.tree, k.path) + "/" }
 
 func count(n int, one, many string) string {
 	if n == 1 {
