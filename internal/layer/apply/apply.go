@@ -120,6 +120,7 @@ type plan struct {
 	units  []*node     // each is one rename, with all that is below
 	dirs   []*node     // directories that only get another mode or attributes
 	stay   map[at]bool // directories in which a change is not made
+	modes  map[at]bool // directories that the command may have opened or closed
 	forced map[at]bool // conflicts that were decided for what the command wrote
 	res    Result      // Applied is 0
 	total  int         // changes in units and dirs
@@ -138,7 +139,7 @@ func wasDir(c *layer.Change) bool {
 
 // newPlan decides which changes are made, and which of them in one step.
 func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
-	p := &plan{stay: map[at]bool{}, forced: map[at]bool{}}
+	p := &plan{stay: map[at]bool{}, modes: map[at]bool{}, forced: map[at]bool{}}
 	p.res.Left = len(changes)
 	take := chosen(changes, trees, o)
 	for i := range changes {
@@ -148,6 +149,7 @@ func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
 	nodes := make(map[at]*node) // directories of which the changes below are not made on their own
 	for i := range changes {
 		c := &changes[i]
+		p.modes[place(c)] = c.Op == layer.Modify && c.Type.IsDir()
 		n := &node{Change: c, whole: comes(c) || goes(c), count: 1}
 		above := nodes[place(c).above()]
 		n.not = !take[i] || above != nil && above.not

@@ -109,6 +109,22 @@ new
 new" ]`)
 }
 
+// TestClosedDirectory: a directory that somebody has closed meanwhile is not opened. The control: one that was
+// closed before is.
+func TestClosedDirectory(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "mkdir before since; echo old >before/f; echo old >since/f; chmod 555 before")
+	w.write(t, "mkdir before since; for d in before since; do echo new >$d/f; echo new >$d/new; done; chmod 555 before")
+	sh(t, w.tree, "chmod 555 since")
+	old := snapshot(t, filepath.Join(w.tree, "since"))
+	res := w.apply(t, Options{})
+	if res.Applied != 2 || len(res.Conflicts) != 2 || !strings.Contains(res.Conflicts[0].Conflict, "has been closed: mode 0555") {
+		t.Errorf("%+v", res)
+	}
+	same(t, "since", snapshot(t, filepath.Join(w.tree, "since")), old)
+	sh(t, w.tree, `[ "$(cat before/f before/new)" = "new
+new" ]`)
+}
+
 // TestApplyPaths: a part of a layer, with the directories that it needs, then the rest.
 func TestApplyPaths(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "mkdir d; echo old >d/keep; echo old >d/gone; touch -d 2001-01-01 d/* d .")

@@ -182,16 +182,23 @@ func (s *stager) note(p at) (*dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.dirs[p] = d
-		s.r.Dirs = append(s.r.Dirs, d)
 	}
-	d.New = &look{Mtime: asIs}
+	new := &look{Mtime: asIs}
 	upper, err := safepath.OpenAt(t.upper.fd, p.path, anyDir)
 	if err == nil {
 		defer unix.Close(upper)
-		d.New, _, err = lookAt(upper)
+		new, _, err = lookAt(upper)
+		closed := d.Old.Mode&dirPerm != dirPerm && new.Mode&dirPerm == dirPerm
+		if closed && !s.p.modes[p] {
+			return nil, changed(fmt.Sprintf("its directory has been closed: mode %04o", d.Old.Mode))
+		}
 	}
-	d.New.Mode = d.Old.Mode
+	new.Mode = d.Old.Mode
+	d.New = new
+	if s.dirs[p] == nil {
+		s.dirs[p] = d
+		s.r.Dirs = append(s.r.Dirs, d)
+	}
 	if err == unix.ENOTDIR { // what is removed has none in the layer
 		err = nil
 	}
