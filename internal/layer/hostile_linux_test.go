@@ -112,6 +112,18 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestRefuseInTree: that something is not looked at is not told of the same path in the tree before.
+func TestRefuseInTree(t *testing.T) {
+	r := &reader{tree: 1, most: 10, out: []Change{{Path: "d", Op: Add}}}
+	up := &entry{mode: fs.ModeDir | 0o755}
+	if err := r.refuse("d", up, nil, errTooDeep); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.out) != 2 || r.out[0].Refused != "" || r.out[1].Tree != 1 || r.out[1].Refused == "" {
+		t.Errorf("%+v", r.out)
+	}
+}
+
 // TestClosed: what a command closed to its own user is refused, counted as far as it can be, and removed.
 func TestClosed(t *testing.T) {
 	x := newTried(t, "mkdir old; echo a >old/f; echo a >g")

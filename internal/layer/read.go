@@ -322,7 +322,7 @@ var errTooDeep = fmt.Errorf("more than %d directories are in each other", maxDep
 // refuse says why what is in a directory is not looked at. That is told even if nothing else of it changes.
 func (r *reader) refuse(rel string, up, low *entry, err error) error {
 	last := len(r.out) - 1
-	if last < 0 || r.out[last].Path != rel {
+	if last < 0 || r.out[last].Tree != r.tree || r.out[last].Path != rel {
 		c := Change{Path: rel, Op: Modify, Type: up.mode, Inode: up.st.Ino, Links: uint64(up.st.Nlink)}
 		if err := r.add(c, low, false); err != nil {
 			return err
