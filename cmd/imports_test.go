@@ -27,7 +27,7 @@ func TestImports(t *testing.T) {
 		{"internal/host/hosttest", rooms("internal/host")},
 		{"internal/resolve", append(rooms("policy", "internal/host"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
 		{"internal/compose", append(rooms(resolver...), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"internal/fork")},
-		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/compose", mod + "policy/compose", mod + "internal/supervise", mod + "internal/track", mod + "cmd"}},
+		{"internal/enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "internal/layer", mod + "internal/compose", mod + "policy/compose", mod + "internal/supervise", mod + "internal/track", mod + "cmd"}},
 		{"internal/track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "internal/host", mod + "internal/resolve", mod + "internal/enforce", mod + "cmd"}},
 		{"internal/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},
 		{"internal/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "internal/enforce", mod + "internal/track", mod + "cmd"}},

@@ -6,20 +6,15 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
-	"github.com/zsbx/zsbx/internal/layer"
 )
 
 // Layered returns the trees of which the command writes to a layer, in the order of the layer's
 // directories.
-func (p *Plan) Layered() []layer.Tree {
+func (p *Plan) Layered() []mounts.Overlay {
 	if p.Mounts == nil {
 		return nil
 	}
-	var out []layer.Tree
-	for _, o := range p.Mounts.Overlays {
-		out = append(out, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
-	}
-	return out
+	return p.Mounts.Overlays
 }
 
 // Opened returns the paths in layers that the command may write although programs outside run or trust
@@ -44,10 +39,8 @@ func (p *Plan) openedBy(try *mounts.Try, set *protect.Set) (paths []string) {
 
 // UseLayer says where the layer is that was made for Layered. dir is canonical. Confine needs it.
 func (p *Plan) UseLayer(dir string) {
-	if p.Mounts == nil {
-		return
-	}
-	for i := range p.Mounts.Overlays {
-		p.Mounts.Overlays[i].Dir = filepath.Join(dir, strconv.Itoa(i))
+	trees := p.Layered()
+	for i := range trees {
+		trees[i].Dir = filepath.Join(dir, strconv.Itoa(i))
 	}
 }

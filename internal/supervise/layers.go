@@ -53,8 +53,11 @@ func (c *Command) makeLayer() error {
 	if err := c.dropLayer(); err != nil {
 		return err
 	}
-	trees := c.plan.Layered()
-	if len(trees) == 0 {
+	var trees []layer.Tree
+	for _, o := range c.plan.Layered() {
+		trees = append(trees, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
+	}
+	if trees == nil {
 		return nil
 	}
 	var err error
