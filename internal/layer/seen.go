@@ -111,7 +111,8 @@ func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
 		lower, err := l.OpenTree(n)
 		switch {
 		case err != nil && !isGone(err):
-			return nil, err
+			out = append(out, mark(part, conflictClosed+files.Plain(err).Error())...)
+			continue
 		case err != nil:
 			out = append(out, mark(part, conflictGone)...)
 			continue

@@ -31,6 +31,7 @@ type work struct {
 
 // tree has the open directories of a tree.
 type tree struct {
+	gone        error // why it can't be opened: then it has no directories
 	root, upper opened
 	dev         uint64
 	stage       int  // -1 if there is none
@@ -109,6 +110,12 @@ func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Resu
 			return w.res, err
 		}
 	}
+	for i := range changes {
+		c := &changes[i]
+		if gone := w.trees[c.Tree].gone; gone != nil {
+			c.Refused = gone.Error()
+		}
+	}
 	p := newPlan(changes, l.Trees, o)
 	w.res = p.res
 	w.total = 2 * p.total
@@ -130,14 +137,22 @@ func Undo(l *layer.Layer) error {
 	if len(w.j.Rounds) == 0 {
 		return fmt.Errorf("nothing of layer %s was applied", l.Session)
 	}
+	var errs []error
 	for i := len(w.j.Rounds) - 1; i >= 0; i-- {
 		err := w.undo(w.j.Rounds[i])
-		if err != nil {
-			return err
+		errs = append(errs, err)
+		_, some := errors.AsType[notAll](err)
+		if err != nil && !some {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
+
+// notAll says what an undo left, of which the rest was taken back.
+type notAll string
+
+func (n notAll) Error() string { return "not all was taken back: " + string(n) }
 
 // Drop removes what applies have left in trees, so that nothing can be taken back any more. It is
 // called before Layer.Remove.
@@ -158,7 +173,7 @@ func Drop(l *layer.Layer) error {
 	return err
 }
 
-// begin opens what a layer and its trees have, and locks out others. With gone, trees may have gone.
+// begin opens what a layer and its trees have, and locks out others. With gone, all trees may have gone.
 func begin(l *layer.Layer, gone bool) (*work, error) {
 	kept, err := os.Open(l.Dir)
 	if err != nil {
@@ -172,20 +187,32 @@ func begin(l *layer.Layer, gone bool) (*work, error) {
 	if err == nil {
 		w.j, err = load(l)
 	}
-	for n := 0; err == nil && n < len(l.Trees); n++ {
-		var t *tree
-		t, err = openTree(l, n)
-		if err != nil && gone {
-			err = nil
-			t = &tree{root: opened{fd: -1, last: -1}, upper: opened{fd: -1, last: -1}, stage: -1}
-		}
-		w.trees = append(w.trees, t)
+	if err == nil {
+		err = w.openTrees(gone)
 	}
 	if err != nil {
 		w.end()
 		return nil, err
 	}
 	return w, nil
+}
+
+// openTrees opens the trees. It is an error if there is none, unless gone is set.
+func (w *work) openTrees(gone bool) error {
+	var errs []error
+	for n := range w.l.Trees {
+		t, err := openTree(w.l, n)
+		if err != nil {
+			errs = append(errs, err)
+			none := opened{fd: -1, last: -1}
+			t = &tree{gone: err, root: none, upper: none, stage: -1}
+		}
+		w.trees = append(w.trees, t)
+	}
+	if gone || len(errs) < len(w.trees) {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 func openTree(l *layer.Layer, n int) (*tree, error) {
@@ -225,9 +252,6 @@ func duplicate(f *os.File) (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DU
 
 func (w *work) end() {
 	for _, t := range w.trees {
-		if t == nil {
-			continue // it could not be opened
-		}
 		for _, fd := range []int{t.root.fd, t.root.last, t.upper.fd, t.upper.last, t.stage} {
 			if fd >= 0 {
 				unix.Close(fd)
@@ -448,6 +472,9 @@ func (w *work) canExchange(n int) error {
 // find opens the staging directory of a round.
 func (w *work) find(s *stage) error {
 	t := w.trees[s.Tree]
+	if t.gone != nil {
+		return t.gone
+	}
 	if t.stage >= 0 {
 		unix.Close(t.stage)
 		t.stage = -1
@@ -492,6 +519,9 @@ func (w *work) drop(r *round) error {
 
 // dropStage removes a staging directory. One that may not have been made has nothing in it.
 func (w *work) dropStage(s *stage) error {
+	if s.Ino == 0 && w.trees[s.Tree].gone != nil {
+		return removeAll(int(w.kept.Fd()), s.Kept)
+	}
 	if s.Ino == 0 {
 		step("rmdir staging")
 		err := unix.Unlinkat(w.trees[s.Tree].root.fd, s.Name, unix.AT_REMOVEDIR)
@@ -561,6 +591,9 @@ func (w *work) finish(r *round) error {
 
 func (w *work) sync(r *round) error {
 	for _, s := range r.Stages {
+		if w.trees[s.Tree].gone != nil {
+			continue
+		}
 		step("sync")
 		err := unix.Syncfs(w.trees[s.Tree].stage)
 		if err != nil {

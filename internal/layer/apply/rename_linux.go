@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -86,8 +87,10 @@ func (w *work) undo(r *round) error {
 	}
 	r.State = undoing
 	err := w.j.write(w.l)
-	if err == nil {
-		err = w.findAll(r)
+	for i := 0; err == nil && i < len(r.Stages); i++ {
+		if w.trees[r.Stages[i].Tree].gone == nil { // else its units can't be taken back
+			err = w.find(r.Stages[i])
+		}
 	}
 	if err != nil {
 		return err
@@ -103,7 +106,8 @@ func (w *work) undo(r *round) error {
 		err := w.back(u)
 		if err != nil {
 			stay = append(stay, u)
-			names = append(names, fmt.Sprintf("%s (%v)", shell.Quote(string(u.Path)), err))
+			full := filepath.Join(w.l.Trees[u.Tree].Path, string(u.Path))
+			names = append(names, fmt.Sprintf("%s (%v)", shell.Quote(full), err))
 		}
 	}
 	w.set(r, false, nil)
@@ -118,7 +122,7 @@ func (w *work) undo(r *round) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("not all was taken back: %s", strings.Join(names, ", "))
+		return notAll(strings.Join(names, ", "))
 	}
 	r.State = staging
 	err = w.j.write(w.l)
@@ -131,6 +135,9 @@ func (w *work) undo(r *round) error {
 // back takes back one unit, unless it was not done or was taken back before.
 func (w *work) back(u *unit) error {
 	t := w.trees[u.Tree]
+	if t.gone != nil {
+		return t.gone
+	}
 	name := u.name()
 	staged, err := lstat(t.stage, name)
 	if err != nil && err != unix.ENOENT {
