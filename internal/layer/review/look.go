@@ -73,10 +73,20 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 	return why, is
 }
 
-// replaces reports whether a change puts a program where another one was.
+// replaces reports whether a change puts a program where another one was. What a link leads to may be one, too.
 func (r *Review) replaces(c *layer.Change) bool {
-	return c.Was != nil && program(c.Type) && program(c.Was.Mode)
+	if c.Was == nil || c.Op == layer.Remove {
+		return false
+	}
+	is := program(c.Type)
+	was := program(c.Was.Mode)
+	link := c.Type&fs.ModeSymlink != 0
+	wasLink := c.Was.Mode&fs.ModeSymlink != 0
+	return is && (was || wasLink) || link && (was || wasLink && ofPrograms(path.Dir(c.Path)))
 }
+
+// ofPrograms reports whether a directory has a name for those that have programs.
+func ofPrograms(dir string) bool { return slices.Contains([]string{"bin", ".bin"}, path.Base(dir)) }
 
 // program reports whether something is a regular file that can be executed.
 func program(mode fs.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 }

@@ -166,6 +166,7 @@ func TestLooks(t *testing.T) {
 		is: map[string]string{
 			"in": "sub/../a", "up": "../../etc", "abs": "/etc/passwd", "own": "/t/a", "other": "/tt/a",
 			"via": "out/x", "loop": "loop", "dots": "sub/back/../..", "sub/back": "..", "vs/.vscode": "../x",
+			"tool": "a", "venv/bin/python": "../../a", "venv/lib64": "lib", "text": "a",
 		},
 		was: map[string]string{"out": "/usr", "HEAD": "ref", "repo/HEAD": "ref"},
 	}
@@ -193,6 +194,12 @@ func TestLooks(t *testing.T) {
 		{added("repo/hooks/pre-receive", 0o755, 0), []Kind{Acts}},
 		{added("src/hooks/pre-receive", 0o755, 0), nil},
 		{changedFile("tool", 0o755, 0o755), []Kind{Replaces}},
+		{changedFile("tool", linkMode, 0o755), []Kind{Replaces}},
+		{changedFile("tool", 0o755, linkMode), []Kind{Replaces}},
+		{changedFile("venv/bin/python", linkMode, linkMode), []Kind{Replaces}},
+		{changedFile("venv/lib64", linkMode, linkMode), nil},
+		{changedFile("text", linkMode, 0o644), nil},
+		{removed("tool", 0o755), nil},
 		{changedFile("tool", 0o755, 0o644), nil},
 		{added("w", 0o666, 0), []Kind{Shared}},
 		{added("wd", dirMode|0o777, 0), []Kind{Shared}},

@@ -288,8 +288,7 @@ func isProgram(c *layer.Change) bool {
 	if c.Op != layer.Add {
 		return false
 	}
-	in := path.Base(path.Dir(c.Path))
-	return program(c.Type) || c.Type&fs.ModeSymlink != 0 && (in == "bin" || in == ".bin")
+	return program(c.Type) || c.Type&fs.ModeSymlink != 0 && ofPrograms(path.Dir(c.Path))
 }
 
 // shown writes the path of a change for people, with a slash after a directory.
