@@ -314,10 +314,14 @@ func (s *stager) closeLater(n *node, out int, want *unix.Stat_t) error {
 	return err
 }
 
+// projectFile is the policy of a project. With another name of it, even in a layer, the next session would not start.
+const projectFile = ".zsbx.toml"
+
 // regular writes a regular file, or another name of one.
 func (s *stager) regular(src, dst int, n *node, to string) error {
 	if n.Links == 1 {
-		return file(src, dst, n, path.Base(to), s.trees[n.Tree].near)
+		link := s.trees[n.Tree].near && path.Base(n.Path) != projectFile
+		return file(src, dst, n, path.Base(to), link)
 	}
 	first := s.links[inode{n.Tree, n.Inode}]
 	if first == "" {
