@@ -43,20 +43,7 @@ func (o *Options) check(changes []layer.Change, trees []layer.Tree) error {
 		paths []string
 	}{{"", o.Paths}, {"theirs", o.Theirs}, {"ours", o.Ours}} {
 		for _, p := range option.paths {
-			change, conflict := below(p, changes, trees)
-			why := ""
-			switch {
-			case !change:
-				why = "nothing would change there or below"
-			case option.name == "":
-			case !conflict:
-				why = "no conflict is there or below"
-			case o.Paths != nil && !among(o.Paths, p):
-				why = "it is not among the paths that are to be applied"
-			case option.name == "ours" && slices.Contains(o.Theirs, p):
-				why = "it can't be decided both ways"
-			}
-			if why != "" {
+			if why := o.wrong(option.name, p, changes, trees); why != "" {
 				wrong = append(wrong, Mistake{option.name, p, why})
 			}
 		}
@@ -65,6 +52,26 @@ func (o *Options) check(changes []layer.Change, trees []layer.Tree) error {
 		return nil
 	}
 	return wrong
+}
+
+// wrong returns why a path of an option means nothing, or "".
+func (o *Options) wrong(option, p string, changes []layer.Change, trees []layer.Tree) string {
+	change, conflict := below(p, changes, trees)
+	decides := option != ""
+	for _, reason := range []struct {
+		is  bool
+		why string
+	}{
+		{!change, "nothing would change there or below"},
+		{decides && !conflict, "no conflict is there or below"},
+		{decides && o.Paths != nil && !among(o.Paths, p), "it is not among the paths that are to be applied"},
+		{option == "ours" && slices.Contains(o.Theirs, p), "it can't be decided both ways"},
+	} {
+		if reason.is {
+			return reason.why
+		}
+	}
+	return ""
 }
 
 // below reports whether a layer changes something at a path or below it, and whether a conflict is there.
@@ -189,7 +196,8 @@ func chosen(changes []layer.Change, trees []layer.Tree, o Options) []bool {
 	for i := len(changes) - 1; i >= 0; i-- {
 		c := &changes[i]
 		full := filepath.Join(trees[c.Tree].Path, c.Path)
-		out[i] = (o.Paths == nil || among(o.Paths, full)) && (o.Only == nil || o.Only(c)) || needed[place(c)] && comes(c)
+		named := o.Paths == nil || among(o.Paths, full)
+		out[i] = named && (o.Only == nil || o.Only(c)) || needed[place(c)] && comes(c)
 		if out[i] {
 			needed[place(c).above()] = true
 		}
