@@ -31,14 +31,14 @@ const (
 )
 
 // Freeze notes the changes, and what the trees have in these places. It may be called once nothing is left of
-// the session. What others change there after that is a conflict. A second Freeze does nothing. A damaged layer
-// can't be frozen, nor one with too many changes.
+// the session. What others change there after that is a conflict. A second Freeze does nothing, nor one of a layer
+// without changes. A damaged layer can't be frozen, nor one with too many changes.
 func (l *Layer) Freeze() error {
 	if l.Damage != nil || l.Frozen() {
 		return l.Damage
 	}
 	changes, gone, err := l.read(maxSums)
-	if err != nil {
+	if err != nil || len(changes) == 0 {
 		return err
 	}
 	for i := range changes {

@@ -43,7 +43,7 @@ func file(src, dst int, n *node, to string, link bool) error {
 	}
 	if link && onlyHere(fd) && (any == 0 || layer.Unmark(fd) == nil) {
 		step("link")
-		err = unix.Linkat(unix.AT_FDCWD, magic(fd), dst, to, unix.AT_SYMLINK_FOLLOW)
+		err = unix.Linkat(src, from, dst, to, 0)
 		if err == nil {
 			return nil
 		}
