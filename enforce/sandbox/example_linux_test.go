@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
@@ -94,5 +95,39 @@ func ExampleGaps() {
 	}
 	for _, g := range gaps {
 		fmt.Printf("%s: %s: %s\n", g.Name, g.Promise, g.Why)
+	}
+}
+
+// What a command wrote is reviewed, and made real if nothing of it needs a look.
+func ExampleLayer() {
+	mine, err := policy.Decode("example", []byte("fs.rw = [\".\"]\nfs.writes = \"try\""))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := policy.Merge(policy.Baseline(policy.ThisSystem()), mine)
+	result, err := sandbox.Run(context.Background(), p, sandbox.Options{Args: []string{"npm", "ci"}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	layer := result.Layer
+	if layer == nil {
+		return // nothing was written
+	}
+	for _, c := range layer.Changes {
+		for _, why := range c.Look {
+			fmt.Printf("%s %s: %s\n", c.Op, c.Path, why)
+			_ = layer.Diff(os.Stdout, c.Path)
+		}
+	}
+	if !layer.Clean {
+		return // it is kept: OpenLayer(layer.ID) finds it again, and so does zsbx try
+	}
+	left, err := layer.Apply(sandbox.LayerOptions{})
+	if err == nil && left == nil {
+		err = layer.Discard()
+	}
+	if err != nil {
+		fmt.Println(err)
 	}
 }

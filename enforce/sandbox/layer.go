@@ -2,14 +2,16 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"path/filepath"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/layer/review"
+	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 )
 
@@ -20,8 +22,9 @@ type Try struct {
 	Protected bool // the command may write protected files in the layer
 }
 
-// Layer has what a command wrote under a policy with FS.Writes "try". Nothing of it is real until
-// Apply. It stays on the disk, also for zsbx try, until Apply has left nothing, or Discard.
+// Layer has what a command wrote under a policy with FS.Writes "try", as it was when it was made by
+// Command.Wait or OpenLayer. Nothing of it is real until Apply. It stays on the disk, also for zsbx try,
+// until Discard. The methods of the zero value, and of a layer whose session may still run, return errors.
 type Layer struct {
 	ID      string   // of the session
 	Trees   []string // the directories that the changes are in
@@ -43,7 +46,8 @@ type LayerChange struct {
 	Look []string
 }
 
-// OpenLayer returns the layer of a session that has ended. It is an error if the session may still run.
+// OpenLayer returns the layer of a session that has ended, as it is now: what was applied is no change any
+// more. The session is its id, the beginning of that, or its name. It is an error if the session may still run.
 func OpenLayer(session string) (*Layer, error) {
 	l, err := layer.Find(supervise.LayerState(), session)
 	if err == nil {
@@ -55,12 +59,18 @@ func OpenLayer(session string) (*Layer, error) {
 	return layerOf(l)
 }
 
-// layerOf reads a layer that is frozen.
-func layerOf(l *layer.Layer) (*Layer, error) {
+// unread returns a layer without its changes.
+func unread(l *layer.Layer) *Layer {
 	out := &Layer{ID: l.Session, l: l}
 	for _, t := range l.Trees {
 		out.Trees = append(out.Trees, t.Path)
 	}
+	return out
+}
+
+// layerOf reads a layer that is frozen.
+func layerOf(l *layer.Layer) (*Layer, error) {
+	out := unread(l)
 	r, done, err := reviewOf(l)
 	if err != nil {
 		return out, errorOf(err)
@@ -86,25 +96,50 @@ func (l *Layer) changeOf(c *layer.Change, looks []review.Look) LayerChange {
 	return out
 }
 
-// Diff writes the difference between what is there and what would be there, of the paths and of what is
-// below them; without paths all of it. What controls a terminal is escaped.
+// Diff writes the difference between what is there and what would be there, of absolute paths and of what is
+// below them; without paths all of it. It is an error if nothing would change at a path. What controls a
+// terminal is escaped.
 func (l *Layer) Diff(w io.Writer, paths ...string) error {
-	r, done, err := reviewOf(l.l)
+	settled, err := l.settled()
+	if err != nil {
+		return err
+	}
+	r, done, err := reviewOf(settled)
 	if err != nil {
 		return errorOf(err)
 	}
 	defer done()
-	for i, t := range l.Trees {
-		if paths == nil {
-			err = errors.Join(err, r.Diff(w, i, "."))
+	all := len(paths) == 0
+	if all {
+		paths = l.Trees
+	}
+	var errs []error
+	for _, p := range cleaned(paths) {
+		part := r.Part(func(c *layer.Change) bool { return host.Within(path.Join(l.Trees[c.Tree], c.Path), p) })
+		if len(part.Changes) == 0 && !all {
+			errs = append(errs, fmt.Errorf("%s: nothing would change there or below", shell.Quote(p)))
 		}
-		for _, p := range paths {
-			if rel, bad := filepath.Rel(t, p); bad == nil && filepath.IsLocal(rel) {
-				err = errors.Join(err, r.Diff(w, i, rel))
-			}
+		for i := range l.Trees {
+			errs = append(errs, part.Diff(w, i, "."))
 		}
 	}
-	return errorOf(err)
+	return errorOf(errors.Join(errs...))
+}
+
+// cleaned returns paths as those of a layer are written; nil stays nil.
+func cleaned(paths []string) (out []string) {
+	for _, p := range paths {
+		out = append(out, path.Clean(p))
+	}
+	return out
+}
+
+// settled returns the layer of a session that has ended.
+func (l *Layer) settled() (*layer.Layer, error) {
+	if l.l == nil {
+		return nil, errors.New("a layer comes from Command.Wait or OpenLayer")
+	}
+	return l.l, errorOf(supervise.Settle(l.l))
 }
 
 func reviewOf(l *layer.Layer) (*review.Review, func(), error) {
@@ -115,7 +150,8 @@ func reviewOf(l *layer.Layer) (*review.Review, func(), error) {
 	return review.Of(l, changes, review.Options{Protected: l.Protected})
 }
 
-// LayerOptions say what Layer.Apply does. All paths are absolute.
+// LayerOptions say what Layer.Apply does. All paths are absolute, and mean what is below them, too. The zero
+// value means all changes but conflicts.
 type LayerOptions struct {
 	Paths    []string              // only these and what is below them; nil is all
 	Theirs   []string              // of conflicts there, take what the command wrote
@@ -124,10 +160,19 @@ type LayerOptions struct {
 }
 
 // Apply makes changes real. What it returns was left in the layer: conflicts, and what is never applied.
-// Each file is either the old or the new one at any moment. If the program is killed meanwhile, Apply of
-// OpenLayer goes on.
+// Each file is either the old or the new one at any moment. It is an error, and nothing is applied, if
+// nothing would change at a path, or if a path of Theirs or Ours is no conflict. After another error, and if
+// the program is killed meanwhile, Apply of OpenLayer goes on, and Undo goes back.
 func (l *Layer) Apply(o LayerOptions) (left []LayerChange, _ error) {
-	res, err := apply.Apply(l.l, apply.Options{Paths: o.Paths, Theirs: o.Theirs, Ours: o.Ours, Progress: o.Progress})
+	settled, err := l.settled()
+	if err != nil {
+		return nil, err
+	}
+	opts := apply.Options{Theirs: cleaned(o.Theirs), Ours: cleaned(o.Ours), Progress: o.Progress}
+	if o.Paths != nil {
+		opts.Paths = append([]string{}, cleaned(o.Paths)...) // if it is empty, it is still not nil
+	}
+	res, err := apply.Apply(settled, opts)
 	for i := range res.Conflicts {
 		c := &res.Conflicts[i]
 		left = append(left, l.changeOf(c, []review.Look{{Kind: review.Conflict, Why: c.Conflict}}))
@@ -139,8 +184,25 @@ func (l *Layer) Apply(o LayerOptions) (left []LayerChange, _ error) {
 	return left, errorOf(err)
 }
 
-// Undo takes back what Apply did. It is possible until Discard.
-func (l *Layer) Undo() error { return errorOf(apply.Undo(l.l)) }
+// Undo takes back what Apply did. It is possible until Discard. What has changed since stays, and the error
+// names it.
+func (l *Layer) Undo() error {
+	settled, err := l.settled()
+	if err == nil {
+		err = errorOf(apply.Undo(settled))
+	}
+	return err
+}
 
-// Discard throws the layer away. What was applied stays.
-func (l *Layer) Discard() error { return errorOf(errors.Join(apply.Drop(l.l), l.l.Remove())) }
+// Discard throws the layer away. What was applied stays. It is an error, and nothing is thrown away, if an
+// Apply has not ended.
+func (l *Layer) Discard() error {
+	settled, err := l.settled()
+	if err == nil {
+		err = errorOf(apply.Drop(settled))
+	}
+	if err == nil {
+		err = settled.Remove()
+	}
+	return err
+}

@@ -93,11 +93,11 @@ func (c *Command) Wait() (Result, error) {
 		Home:    r.Home,
 	}
 	if r.Layer != nil {
-		out.Layer = &Layer{ID: r.Layer.Session, l: r.Layer}
+		out.Layer = unread(r.Layer)
 		if r.Layer.Frozen() {
-			var unread error
-			out.Layer, unread = layerOf(r.Layer)
-			err = errors.Join(err, unread)
+			var failed error
+			out.Layer, failed = layerOf(r.Layer)
+			err = errors.Join(err, failed)
 		}
 	}
 	if plan := c.c.Plan(); plan != nil {
@@ -123,7 +123,7 @@ type Result struct {
 
 	// Layer has what the command wrote, if the policy has FS.Writes "try"; nil if that is nothing.
 	// With Options.Keep, and if it is not certain that nothing of the command is left, it has only the
-	// ID, for OpenLayer.
+	// ID and the directories: see OpenLayer.
 	Layer *Layer
 
 	// Home has the files that were written into a private home, and directories, which end in

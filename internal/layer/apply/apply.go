@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/shell"
 )
 
 // Options says what is applied. Paths are absolute, and mean all that is below them, too.
@@ -30,7 +31,7 @@ type Mistake struct {
 func (m Mistakes) Error() string {
 	var all []string
 	for _, x := range m {
-		all = append(all, x.Path+": "+x.Why)
+		all = append(all, strings.TrimLeft(x.Option+" "+shell.Quote(x.Path)+": "+x.Why, " "))
 	}
 	return strings.Join(all, "; ")
 }
