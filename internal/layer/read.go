@@ -75,7 +75,7 @@ func (r *reader) readTree(n int) error {
 	if err != nil {
 		return err
 	}
-	upper, err := os.Open(r.layer.TreeDir(n) + "/upper")
+	upper, err := r.layer.OpenUpper(n)
 	if err != nil {
 		return err
 	}

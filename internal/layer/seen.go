@@ -121,7 +121,7 @@ func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
 			lower.Close()
 			continue
 		}
-		upper, _ := os.Open(l.TreeDir(n) + "/upper") // without it, nothing is real by now
+		upper, _ := l.OpenUpper(n) // without it, nothing is real by now
 		s := newSettler(part, upper, lower)
 		for i := range part {
 			if s.settle(&part[i]) {

@@ -64,6 +64,11 @@ type Layer struct {
 // TreeDir returns the directory with the upper, work and lower directory of the tree with an index.
 func (l *Layer) TreeDir(n int) string { return filepath.Join(l.Dir, strconv.Itoa(n)) }
 
+// OpenUpper opens the directory with what the command wrote to the tree with an index.
+func (l *Layer) OpenUpper(n int) (*os.File, error) {
+	return safepath.OpenFile(filepath.Join(l.TreeDir(n), "upper"), os.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
 // Make makes a layer in a state directory such as ~/.local/state/zsbx. A layer that can't be made as a whole is
 // removed again. The error is fs.ErrExist if the session has one.
 func Make(state string, r Record) (*Layer, error) {

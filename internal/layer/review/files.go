@@ -27,7 +27,7 @@ func Of(l *layer.Layer, changes []layer.Change, o Options) (r *Review, close fun
 	var names []string
 	for i, t := range l.Trees {
 		names = append(names, t.Path)
-		dir, err := openDir(l.TreeDir(i) + "/upper")
+		dir, err := l.OpenUpper(i)
 		if err != nil {
 			d.close()
 			return nil, nil, err
@@ -37,10 +37,6 @@ func Of(l *layer.Layer, changes []layer.Change, o Options) (r *Review, close fun
 		d.trees = append(d.trees, tree)
 	}
 	return New(names, changes, d, o), d.close, nil
-}
-
-func openDir(dir string) (*os.File, error) {
-	return safepath.OpenFile(dir, unix.O_DIRECTORY|os.O_RDONLY, 0)
 }
 
 func (d *opened) close() {

@@ -28,7 +28,7 @@ func Tar(w io.Writer, l *layer.Layer, changes []layer.Change) (left []string, er
 	a := &archive{out: tar.NewWriter(w), links: make(map[files.ID]string), gone: make(map[key]bool)}
 	defer a.close()
 	for i, t := range l.Trees {
-		dir, err := openDir(l.TreeDir(i) + "/upper")
+		dir, err := l.OpenUpper(i)
 		if err != nil {
 			return nil, err
 		}
