@@ -315,6 +315,9 @@ func (w *work) round(p *plan) error {
 		err = unix.Syncfs(w.trees[r.Stages[i].Tree].stage)
 	}
 	if err == nil {
+		err = w.sealAll(r, false)
+	}
+	if err == nil {
 		r.State = committed
 		err = w.j.write(w.l)
 	}
@@ -576,6 +579,9 @@ func (w *work) finish(r *round) error {
 		w.advance(d.Count)
 	}
 	err = w.sync(r)
+	if err == nil {
+		err = w.sealAll(r, true)
+	}
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,17 @@ func markOf(dir int, name string) (m mark, err error) {
 	return m, err
 }
 
+// seal is markOf with status change times, which nobody can set (inode(7)), in place of the others.
+func seal(dir int, name string) (*mark, error) {
+	var m mark
+	err := walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
+		st.Mtim = st.Ctim
+		m.add(rel, st)
+		return nil
+	})
+	return &m, err
+}
+
 // unchanged reports whether an entry still is what a layer saw.
 func unchanged(dir int, name string, st *unix.Stat_t, was *layer.State) bool {
 	const kind = fs.ModeType | fs.ModePerm

@@ -19,9 +19,10 @@
 // So what was there before is in the staging directory. Until the layer is thrown away, Undo brings it back.
 //
 // If nothing can be renamed between the layer's directory and a tree, as on another file system, the staging
-// directory is .zsbx-try-ID in the tree, closed to other users. Then a command of another session that may
-// write the tree at the same time can change what is staged, and what Undo brings back. Drop removes what is
-// left in trees, and is called before Layer.Remove.
+// directory is .zsbx-try-ID in the tree, closed to other users. A command of another session that may write the tree
+// can reach it. What it changes there is not put into place, neither by an apply nor by Undo: status change times
+// tell. But if it has a file open for writing, it can still change that afterwards. Drop removes what is left in
+// trees, and is called before Layer.Remove.
 //
 // So the layer and the tree may have one file until the layer is thrown away. What changes it in the tree is seen
 // in the layer, too.

@@ -60,6 +60,9 @@ type unit struct {
 	New, Old mark
 	Not      bool `json:",omitempty"` // it was not done
 
+	// How New looked in a staging directory in the tree, and how Old looks there; see seal.
+	Staged, Kept *mark `json:",omitempty"`
+
 	made bool // by this process, or by one before
 }
 

@@ -19,6 +19,10 @@ func (w *work) make(u *unit) error {
 		return conflictOf(err)
 	}
 	if u.Op == layer.Add {
+		err = t.intact(u, u.Staged)
+		if err != nil {
+			return err
+		}
 		err = put(t.stage, u.name(), dir, base)
 		if err != gone {
 			return err
@@ -37,10 +41,57 @@ func (w *work) make(u *unit) error {
 	switch {
 	case u.Op == layer.Remove:
 		return take(dir, base, t.stage, u.name(), unix.RENAME_NOREPLACE, there, u.Old, u.New)
+	case there && staged.Ino == u.New.Ino:
+		err = t.intact(u, u.Staged)
+		if err != nil {
+			return err
+		}
+		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, false, u.Old, u.New)
 	case there:
-		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, staged.Ino != u.New.Ino, u.Old, u.New)
+		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, true, u.Old, u.New)
 	}
 	return gone
+}
+
+// sealAll notes how what is in a staging directory in a tree looks, which commands of other sessions can reach. Before
+// the renames it is what is new, and after them what was there before.
+func (w *work) sealAll(r *round, done bool) error {
+	for _, s := range r.Stages {
+		for _, u := range r.Units {
+			missing := u.Not || u.Op == layer.Remove && !done || u.Op == layer.Add && done
+			if !s.InTree || u.Tree != s.Tree || missing {
+				continue
+			}
+			m, err := seal(w.trees[s.Tree].stage, u.name())
+			if err == unix.ENOENT {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if done {
+				u.Kept = m
+			} else {
+				u.Staged = m
+			}
+		}
+	}
+	return nil
+}
+
+// intact reports whether what is in the staging directory is as it was noted. Nothing may have been noted.
+func (t *tree) intact(u *unit, want *mark) error {
+	if want == nil {
+		return nil
+	}
+	m, err := seal(t.stage, u.name())
+	if err == unix.ENOENT { // it was renamed before
+		return nil
+	}
+	if err != nil || *m != *want {
+		return changed("somebody has changed it in the staging directory")
+	}
+	return nil
 }
 
 // put renames what is staged to a name that must be free.
@@ -157,6 +208,12 @@ func (w *work) back(u *unit) error {
 	_, err = lstat(dir, base)
 	if err == unix.ENOENT && u.Op == layer.Add {
 		return nil
+	}
+	if there && staged.Ino != u.New.Ino {
+		err = t.intact(u, u.Kept)
+		if err != nil {
+			return err
+		}
 	}
 	switch {
 	case u.Op == layer.Remove:

@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -14,12 +16,8 @@ func TestTamper(t *testing.T) {
 	old := snapshot(t, w.tree)
 	tries := 0
 	step = func(what string) {
-		names, err := filepath.Glob(w.tree + "/.zsbx-try-*/[0-9]*")
-		if err != nil {
-			t.Error(err)
-		}
 		tries++
-		for _, name := range names {
+		for _, name := range w.staged(t) {
 			if err := os.WriteFile(name, []byte("evil"), 0o644); err == nil {
 				t.Errorf("before %q, %s could be written", what, name)
 			}
@@ -36,4 +34,56 @@ new' ] && [ ! -e hooks/gone ]`)
 	if tries == 0 {
 		t.Error("no step was seen")
 	}
+}
+
+// TestTamperInTree: where the staging directory is in the tree, what somebody changes in it is not put into place, even
+// if size and times stay.
+func TestTamperInTree(t *testing.T) {
+	inTrees = true
+	defer func() { inTrees = false }()
+	evil := func(t *testing.T, w *world) {
+		names := w.staged(t)
+		if len(names) != 2 {
+			t.Errorf("%q", names)
+		}
+		for _, name := range names {
+			sh(t, w.tree, fmt.Sprintf("touch -r %[1]s ref; echo bad >%[1]s; touch -r ref %[1]s; rm ref", name))
+		}
+	}
+	t.Run("apply", func(t *testing.T) {
+		w := newWorld(t, t.TempDir(), "echo old >a")
+		w.write(t, "echo new >a; echo new >b")
+		step = func(what string) {
+			if what == "rename in" || what == "rename out" {
+				t.Error("something was renamed")
+			}
+			if what == "rename journal" && len(w.staged(t)) == 2 {
+				evil(t, w)
+			}
+		}
+		defer func() { step = func(string) {} }()
+		if res := w.apply(t, Options{}); len(res.Conflicts) != 2 {
+			t.Errorf("%+v", res)
+		}
+		sh(t, w.tree, `[ "$(cat a)" = old ] && [ ! -e b ]`)
+	})
+	t.Run("undo", func(t *testing.T) {
+		w := newWorld(t, t.TempDir(), "echo old >a; echo old >b")
+		w.write(t, "echo new >a; mknod b c 0 0")
+		w.apply(t, Options{})
+		evil(t, w)
+		if err := Undo(w.Layer); err == nil || !strings.Contains(err.Error(), "changed it in the staging directory") {
+			t.Error(err)
+		}
+		sh(t, w.tree, `[ "$(cat a)" = new ] && [ ! -e b ]`)
+	})
+}
+
+// staged returns what is in the staging directories in the tree.
+func (w *world) staged(t *testing.T) []string {
+	names, err := filepath.Glob(w.tree + "/.zsbx-try-*/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
