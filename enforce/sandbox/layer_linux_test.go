@@ -156,6 +156,9 @@ func TestLayerConflict(t *testing.T) {
 	}
 	has(t, "a", "theirs\n")
 	has(t, "b", "ours\n")
+	if again, err := sandbox.OpenLayer(l.ID); err != nil || again.Changes != nil || !again.Clean {
+		t.Errorf("what was decided is left: %+v, %v", again, err)
+	}
 	if err := l.Discard(); err != nil {
 		t.Error(err)
 	}

@@ -26,6 +26,7 @@ type Change struct {
 	Was      *State `json:",omitempty"` // what the tree had when the layer was frozen, nil if nothing
 	Conflict string `json:",omitempty"` // how the tree has changed meanwhile, or ""
 	Refused  string `json:",omitempty"` // why the change is never made real, or ""
+	Declined bool   `json:",omitempty"` // somebody has decided that it is not made real
 }
 
 // State is what a tree had in one place, as stat(2) tells.

@@ -57,9 +57,8 @@ func (l *Layer) Frozen() bool {
 	return err == nil
 }
 
-// Changes returns all changes, sorted by trees and names, a directory before what is in it. What the trees have
-// by now is left out, as after a part was applied. Before Freeze it returns what can be seen so far.
-func (l *Layer) Changes() ([]Change, error) {
+// Everything is Changes, with those that were declined.
+func (l *Layer) Everything() ([]Change, error) {
 	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.current()
@@ -74,7 +73,11 @@ func (l *Layer) Changes() ([]Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
 	}
-	return l.settle(s.Changes, s.Gone)
+	all, err := l.settle(s.Changes, s.Gone)
+	if err == nil {
+		err = l.markDeclined(all)
+	}
+	return all, err
 }
 
 // current returns the changes of a layer that was not frozen.

@@ -79,7 +79,7 @@ func (o *Options) wrong(option, p string, changes []layer.Change, trees []layer.
 func below(p string, changes []layer.Change, trees []layer.Tree) (change, conflict bool) {
 	for i := range changes {
 		c := &changes[i]
-		if among([]string{p}, filepath.Join(trees[c.Tree].Path, c.Path)) {
+		if !c.Declined && among([]string{p}, filepath.Join(trees[c.Tree].Path, c.Path)) {
 			change = true
 			conflict = conflict || c.Conflict != ""
 		}
@@ -125,13 +125,14 @@ func (p at) above() at {
 
 // plan is what is to be done.
 type plan struct {
-	units  []*node     // each is one rename, with all that is below
-	dirs   []*node     // directories that only get another mode or attributes
-	stay   map[at]bool // directories in which a change is not made
-	modes  map[at]bool // directories that the command may have opened or closed
-	forced map[at]bool // conflicts that were decided for what the command wrote
-	res    Result      // Applied is 0
-	total  int         // changes in units and dirs
+	units  []*node        // each is one rename, with all that is below
+	dirs   []*node        // directories that only get another mode or attributes
+	stay   map[at]bool    // directories in which a change is not made
+	modes  map[at]bool    // directories that the command may have opened or closed
+	forced map[at]bool    // conflicts that were decided for what the command wrote
+	ours   []layer.Change // conflicts that are decided for what is there
+	res    Result         // Applied is 0
+	total  int            // changes in units and dirs
 }
 
 // comes and goes say whether a directory appears or disappears.
@@ -148,7 +149,11 @@ func wasDir(c *layer.Change) bool {
 // newPlan decides which changes are made, and which of them in one step.
 func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
 	p := &plan{stay: map[at]bool{}, modes: map[at]bool{}, forced: map[at]bool{}}
-	p.res.Left = len(changes)
+	for i := range changes {
+		if !changes[i].Declined {
+			p.res.Left++
+		}
+	}
 	take := chosen(changes, trees, o)
 	for i := range changes {
 		take[i] = take[i] && p.takes(&changes[i], trees, o)
@@ -210,12 +215,15 @@ func chosen(changes []layer.Change, trees []layer.Tree, o Options) []bool {
 func (p *plan) takes(c *layer.Change, trees []layer.Tree, o Options) bool {
 	full := filepath.Join(trees[c.Tree].Path, c.Path)
 	conflict := c.Conflict != ""
+	if c.Declined {
+		return false
+	}
 	if c.Refused != "" {
 		p.res.Refused = append(p.res.Refused, *c)
 		return false
 	}
 	if conflict && among(o.Ours, full) {
-		p.res.Left--
+		p.decline(c)
 		return false
 	}
 	if conflict && !among(o.Theirs, full) {
@@ -226,6 +234,12 @@ func (p *plan) takes(c *layer.Change, trees []layer.Tree, o Options) bool {
 	return true
 }
 
+// decline leaves what is there in place of a change.
+func (p *plan) decline(c *layer.Change) {
+	p.ours = append(p.ours, *c)
+	p.res.Left--
+}
+
 // among reports whether a path is one of some others or below one.
 func among(paths []string, name string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
@@ -233,17 +247,30 @@ func among(paths []string, name string) bool {
 	})
 }
 
-// keepWhole leaves directories that would go although something in them stays.
+// keepWhole leaves directories that would go although something in them stays. If all of that was decided so, it
+// is decided for the directory.
 func (p *plan) keepWhole(changes []layer.Change, take []bool) {
+	decided := make(map[at]bool)
+	for i := range p.ours {
+		decided[place(&p.ours[i])] = true
+	}
 	stays := make(map[at]bool)
+	open := make(map[at]bool) // something stays of which that was not decided
 	for i := len(changes) - 1; i >= 0; i-- {
 		c := &changes[i]
-		if take[i] && goes(c) && stays[place(c)] {
+		here := place(c)
+		if take[i] && goes(c) && stays[here] {
 			take[i] = false
-			p.conflict(c, "something in it stays")
+			decided[here] = !open[here]
+			if open[here] {
+				p.conflict(c, "something in it stays")
+			} else {
+				p.decline(c)
+			}
 		}
 		if !take[i] {
-			stays[place(c).above()] = true
+			stays[here.above()] = true
+			open[here.above()] = open[here.above()] || !c.Declined && !decided[here]
 		}
 	}
 }

@@ -85,7 +85,7 @@ func conflictOf(err error) error {
 
 // Apply makes changes of a layer real. An error says why it did not end. Then what was applied stays so, and
 // Apply goes on, or Undo goes back.
-func Apply(l *layer.Layer, o Options) (Result, error) { return apply(l, o, l.Changes) }
+func Apply(l *layer.Layer, o Options) (Result, error) { return apply(l, o, l.Everything) }
 
 func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Result, error) {
 	w, err := begin(l, false)
@@ -121,6 +121,9 @@ func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Resu
 	w.total = 2 * p.total
 	if p.total > 0 {
 		err = w.round(p)
+	}
+	if err == nil && p.ours != nil {
+		err = l.Decline(p.ours)
 	}
 	w.res.Left -= w.res.Applied
 	w.res.Applied += before
