@@ -57,7 +57,7 @@ type Tree struct {
 type Layer struct {
 	Record
 
-	Dir    string // the layer's own directory
+	Dir    string // the layer's own directory, without symbolic links
 	Damage error  // why the record can't be read, or nil; Record then has what is known without it
 }
 

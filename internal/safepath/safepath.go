@@ -114,9 +114,9 @@ func OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 // is an error, and so is a path that leads out. A directory that is nil has nothing.
 func OpenBelow(dir *os.File, rel string, flags int) (*os.File, error) {
 	err := error(fs.ErrNotExist)
-	if dir != nil && filepath.IsLocal(rel) {
+	if dir != nil {
 		var fd int
-		fd, err = openLong(int(dir.Fd()), rel, flags)
+		fd, err = OpenAt(int(dir.Fd()), rel, flags)
 		if err == nil {
 			return os.NewFile(uintptr(fd), rel), nil
 		}

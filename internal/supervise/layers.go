@@ -74,9 +74,8 @@ func (c *Command) makeLayer() error {
 	if err != nil {
 		return fmt.Errorf("making a layer for what the command writes: %w", err)
 	}
-	dir, err := filepath.EvalSymlinks(c.layer.Dir)
-	c.plan.UseLayer(dir)
-	return err
+	c.plan.UseLayer(c.layer.Dir)
+	return nil
 }
 
 // dropLayer removes the layer of a command that has not run.
