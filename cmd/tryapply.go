@@ -36,6 +36,9 @@ func newTryApply(a *app) *cobra.Command {
 	}
 	o.each(fs, "theirs", "of a conflict at `PATH`, take what the command wrote", add(&o.theirs))
 	o.each(fs, "ours", "of a conflict at `PATH`, leave what is there, and drop what the command wrote", add(&o.ours))
+	for _, name := range []string{"theirs", "ours"} {
+		_ = c.RegisterFlagCompletionFunc(name, completeConflict) // only an unknown flag is an error
+	}
 	fs.BoolVar(&o.undo, "undo", false, "take back all that was applied, also by an apply that did not end")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
