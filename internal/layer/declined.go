@@ -35,23 +35,7 @@ func (l *Layer) Decline(changes []Change) error {
 	for i := range changes {
 		d.Places = append(d.Places, spot{changes[i].Tree, quoted(changes[i].Path)})
 	}
-	b, err := json.Marshal(&d)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(l.Dir, declinedFile+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(l.Dir, declinedFile))
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	return l.save(declinedFile, &d, os.Rename)
 }
 
 func (l *Layer) readDeclined() (d declined, err error) {

@@ -44,7 +44,7 @@ func (l *Layer) Freeze() error {
 	for i := range changes {
 		changes[i].Path = quoted(changes[i].Path)
 	}
-	err = l.save(seenFile, &seen{Version: recordVersion, Gone: gone, Changes: changes})
+	err = l.save(seenFile, &seen{Version: recordVersion, Gone: gone, Changes: changes}, os.Link)
 	if errors.Is(err, fs.ErrExist) {
 		return nil // by another process meanwhile
 	}

@@ -91,7 +91,7 @@ func Make(state string, r Record) (*Layer, error) {
 	if err := os.Mkdir(l.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	err = l.save(recordFile, l.Record.withTexts(quoted))
+	err = l.save(recordFile, l.Record.withTexts(quoted), os.Link)
 	for n := range r.Trees {
 		if err == nil {
 			err = l.makeTree(n)
@@ -246,8 +246,9 @@ func isID(name string) bool {
 	return err == nil && id.String() == name
 }
 
-// save writes a file of the layer as JSON, whole or not at all.
-func (l *Layer) save(name string, v any) error {
+// save writes a file of the layer as JSON, whole or not at all. put is os.Link for a file that must be new, and
+// os.Rename for one that may be replaced.
+func (l *Layer) save(name string, v any, put func(from, to string) error) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -257,14 +258,15 @@ func (l *Layer) save(name string, v any) error {
 		return err
 	}
 	_, err = f.Write(b)
-	if name == seenFile && err == nil {
+	if name != recordFile && err == nil { // a start need not wait for the disk
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Link(f.Name(), filepath.Join(l.Dir, name))
+		err = put(f.Name(), filepath.Join(l.Dir, name))
 	}
-	return errors.Join(err, os.Remove(f.Name()))
+	_ = os.Remove(f.Name()) // a rename has moved it
+	return err
 }
 
 // load reads the layer in a directory. One that never had anything in it is fs.ErrNotExist.
