@@ -128,7 +128,7 @@ func (a *app) review(l *layer.Layer) (*reviewed, error) {
 		return nil, coded(supervise.CodeSession, err)
 	}
 	dir, _ := host.Absolute(".") // only for short names
-	r, end, err := review.Of(l, changes, review.Options{Dir: path.Clean(dir), Protected: l.Protected})
+	r, end, err := review.Of(l, changes, review.Options{Dir: path.Clean(dir), Protected: l.Protected, Denied: l.Denied})
 	return &reviewed{r, l, end}, coded(supervise.CodeSession, err)
 }
 

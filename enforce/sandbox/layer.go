@@ -147,7 +147,7 @@ func reviewOf(l *layer.Layer) (*review.Review, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return review.Of(l, changes, review.Options{Protected: l.Protected})
+	return review.Of(l, changes, review.Options{Protected: l.Protected, Denied: l.Denied})
 }
 
 // LayerOptions say what Layer.Apply does. All paths are absolute, and mean what is below them, too. The zero

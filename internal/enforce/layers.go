@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/glob"
 )
 
 // Layered returns the trees of which the command writes to a layer, in the order of the layer's
@@ -21,6 +22,18 @@ func (p *Plan) Layered() []mounts.Overlay {
 // them: protected files, if these may be written there, and what is only compared otherwise, such as files
 // that Git's settings name.
 func (p *Plan) Opened() []string { return p.opened }
+
+// Denied returns the patterns (package glob) of what the command may make in layers under a denied name.
+func (p *Plan) Denied() (patterns []string) {
+	for _, d := range p.audit.Later {
+		pattern := d.Pattern
+		if !d.Glob {
+			pattern = glob.QuoteMeta(pattern)
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns
+}
 
 // openedBy returns these paths of a set.
 func (p *Plan) openedBy(try *mounts.Try, set *protect.Set) (paths []string) {

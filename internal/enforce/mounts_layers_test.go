@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -125,5 +127,18 @@ func TestOpenedBySettings(t *testing.T) {
 		if slices.Contains(opened, p) != want {
 			t.Errorf("%s: %v, of %q", p, !want, opened)
 		}
+	}
+}
+
+// TestDeniedInLayers: what is denied and is not there yet is told, with its name as a pattern.
+func TestDeniedInLayers(t *testing.T) {
+	h := treeHost(map[string]string{"/w/": "", "/w/there": "", "/w/a.pem": ""})
+	r := asked(h, "/w", []string{"/w"})
+	r.Writes.Value = "try"
+	r.Deny = []resolve.DenyPath{{Pattern: "/w/there"}, {Pattern: "/w/later[1]"}, {Pattern: "/w/*.pem", Glob: true}}
+	got := NewPlan(r, canMount(), h, Options{Try: mounts.Try{State: "/state/try"}}).Denied()
+	slices.Sort(got)
+	if want := []string{"/w/*.pem", glob.QuoteMeta("/w/later[1]")}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -44,6 +44,7 @@ type Record struct {
 	Trees   []Tree    // the directories that it would have written to
 
 	Protected []string // paths in the trees that programs outside run or trust, and that the command could write
+	Denied    []string // patterns (package glob) of names that were denied to the command
 }
 
 // Tree is a directory of which a command sees the files, while what it writes goes to a layer.

@@ -47,6 +47,10 @@ func (r Record) withTexts(f func(string) string) Record {
 	for i := range r.Protected {
 		r.Protected[i] = f(r.Protected[i])
 	}
+	r.Denied = slices.Clone(r.Denied)
+	for i := range r.Denied {
+		r.Denied[i] = f(r.Denied[i])
+	}
 	return r
 }
 

@@ -70,6 +70,7 @@ func (c *Command) makeLayer() error {
 		Trees:   trees,
 
 		Protected: c.plan.Opened(),
+		Denied:    c.plan.Denied(),
 	})
 	if err != nil {
 		return fmt.Errorf("making a layer for what the command writes: %w", err)

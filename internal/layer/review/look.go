@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 )
@@ -24,6 +25,7 @@ const (
 	Conflict  Kind = "conflict"  // the tree has changed meanwhile
 	Refused   Kind = "refused"   // it is never applied, such as a device
 	Acts      Kind = "acts"      // programs outside run or trust it
+	Denied    Kind = "denied"    // it has a name that was denied to the command
 	Protected Kind = "protected" // the same, by settings and not by its name
 	Replaces  Kind = "replaces"  // a program that replaces another
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
@@ -45,6 +47,8 @@ func (r *Review) judge(c *layer.Change) []Look {
 	name := r.full(c)
 	in := func(p string) bool { return host.Within(name, p) }
 	add(!is && slices.ContainsFunc(r.protected, in), Protected, "programs outside run or trust it")
+	denied := slices.ContainsFunc(r.denied, func(g glob.Glob) bool { return g.Match(name) })
+	add(denied, Denied, "its name was denied to the command")
 	if c.Op != layer.Remove {
 		add(r.replaces(c), Replaces, "a program that was there before")
 		to, out := r.leaves(c)

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/terminal"
 )
@@ -16,6 +17,7 @@ type Review struct {
 	trees     []string // their paths
 	dir       string   // the working directory
 	protected []string // paths that programs outside run or trust, beside those that protect.Acts knows
+	denied    []glob.Glob
 	files     Files
 	at        map[key]int      // where a change is in Changes
 	names     map[key][]string // other names of a path, by way of links, that programs outside know
@@ -39,6 +41,7 @@ type Files interface {
 type Options struct {
 	Dir       string   // the working directory; "" for none
 	Protected []string // canonical paths that programs outside run or trust, as settings say
+	Denied    []string // patterns (package glob) of what was denied to the command
 }
 
 // New makes a review of changes in trees, which must be sorted: a directory before what is in it.
@@ -47,6 +50,12 @@ func New(trees []string, changes []layer.Change, files Files, o Options) *Review
 		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
 		looks: make([][]Look, len(changes)),
 		names: make(map[key][]string),
+	}
+	for _, pattern := range o.Denied {
+		g, err := glob.Parse(pattern)
+		if err == nil { // it was when the policy was read
+			r.denied = append(r.denied, g)
+		}
 	}
 	r.index()
 	r.findLinks()

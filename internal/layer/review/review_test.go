@@ -120,6 +120,17 @@ func TestSummaryNpm(t *testing.T) {
 	}
 }
 
+// TestDenied: what has a name that was denied needs a look.
+func TestDenied(t *testing.T) {
+	changes := []layer.Change{added("a.pem", 0o644, 1), added("d/b.pem", 0o644, 1), added("d/no/x", 0o644, 1), added("d/nothing", 0o644, 1)}
+	r := New([]string{"/t"}, changes, memory{}, Options{Denied: []string{"/t/**/*.pem", "/t/d/no"}})
+	for i, want := range []int{1, 1, 1, 0} {
+		if got := r.Looks(i); len(got) != want || want > 0 && got[0].Kind != Denied {
+			t.Errorf("%s: %v", changes[i].Path, got)
+		}
+	}
+}
+
 // TestOtherNames: a file counts by the names that links of the tree give it, also by way of others. The
 // control: a name that is only like them, and a link that the command took away.
 func TestOtherNames(t *testing.T) {
