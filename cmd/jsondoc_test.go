@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/layer/review"
 	"github.com/zsbx/zsbx/internal/presets"
 	"github.com/zsbx/zsbx/internal/resolve"
 	"github.com/zsbx/zsbx/internal/supervise"
@@ -27,11 +28,19 @@ func TestJSONDocs(t *testing.T) {
 	doc := string(b)
 	for _, v := range []any{
 		presets.Info{}, answer{}, jsonTracker{}, jsonLimits{}, jsonHost{}, jsonSession{}, supervise.HostEvent{}, track.Report{}, versionInfo{}, problem{}, supervise.AuditSession{}, why.Report{},
+		jsonLayer{}, jsonApplied{}, tried{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
 				t.Errorf("docs/json.md does not name %s of %T", name, v)
 			}
+		}
+	}
+	for _, k := range []review.Kind{
+		review.Conflict, review.Refused, review.Acts, review.Protected, review.Replaces, review.Leaves, review.Shared,
+	} {
+		if !strings.Contains(doc, "`"+string(k)+"`") {
+			t.Errorf("docs/json.md does not name the kind %s", k)
 		}
 	}
 	t.Chdir(t.TempDir())

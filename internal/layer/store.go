@@ -301,7 +301,7 @@ func load(dir string) (*Layer, error) {
 		return nil, fs.ErrNotExist
 	}
 	l.Session = id
-	l.Damage = fmt.Errorf("the record of layer %s is damaged, so that it can only be thrown away: %w", id, err)
+	l.Damage = fmt.Errorf("the record of layer %s is damaged, so that it can't be applied: %w", id, err)
 	return l, nil
 }
 

@@ -120,8 +120,11 @@ func (r *Review) name(tree int, rel string) string {
 
 // treeName writes the path of a tree for people.
 func (r *Review) treeName(tree int) string {
-	if r.trees[tree] == r.dir {
+	switch r.trees[tree] {
+	case r.dir:
 		return "./"
+	case "": // the record is damaged
+		return "an unknown directory"
 	}
 	return printable(r.trees[tree])
 }
