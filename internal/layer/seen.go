@@ -276,6 +276,12 @@ func (s *State) differs(now *entry) bool {
 	return *n != *s
 }
 
+// Unchanged reports whether an entry of an open directory still is as it was, but for what does not matter.
+func (s *State) Unchanged(dir *os.File, name string) bool {
+	now, err := look(dir, name)
+	return err == nil && now != nil && !s.changed(now)
+}
+
 // changed reports whether something has changed since that matters: of a file more than its times, and of a
 // directory not what is in it.
 func (s *State) changed(now *entry) bool {

@@ -313,9 +313,8 @@ func (w *work) round(p *plan) error {
 	if err == nil {
 		err = w.stage(r, p)
 	}
-	for i := 0; err == nil && i < len(r.Stages); i++ {
-		step("sync")
-		err = unix.Syncfs(w.trees[r.Stages[i].Tree].stage)
+	if err == nil {
+		err = w.sync(r)
 	}
 	if err == nil {
 		err = w.sealAll(r, false)

@@ -3,10 +3,7 @@ package apply
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path"
 	"strconv"
@@ -14,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/safepath"
 )
@@ -29,12 +25,6 @@ const (
 
 // magic is the path of an open file of any kind. It leads to that file only.
 func magic(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
-
-// above opens the directory that a path below root is in, and returns the last name in the path.
-func above(root int, rel string) (fd int, name string, err error) {
-	fd, err = safepath.OpenAt(root, path.Dir(rel), anyDir)
-	return fd, path.Base(rel), err
-}
 
 // lstat is lstat(2) of a name in a directory.
 func lstat(dir int, name string) (st unix.Stat_t, err error) {
@@ -55,18 +45,13 @@ type opened struct {
 func (o *opened) above(rel string) (fd int, name string, err error) {
 	dir := path.Dir(rel)
 	if o.last < 0 || o.path != dir {
-		o.leave()
+		if o.last >= 0 {
+			unix.Close(o.last)
+		}
 		o.last, err = safepath.OpenAt(o.fd, dir, anyDir)
 		o.path = dir
 	}
 	return o.last, path.Base(rel), err
-}
-
-func (o *opened) leave() {
-	if o.last >= 0 {
-		unix.Close(o.last)
-	}
-	o.last = -1
 }
 
 // add adds what stat(2) says of an entry. Of a directory that is no more than its inode: what is in it is added itself.
@@ -99,39 +84,34 @@ func walk(dir int, name, rel string, f func(rel string, dir int, name string, st
 	if err != nil || !isDir(&st) {
 		return err
 	}
-	fd, err := safepath.OpenAt(dir, name, readDir)
+	in, err := openList(dir, name)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer in.Close()
+	fd := int(in.Fd())
 	var now unix.Stat_t
 	err = unix.Fstat(fd, &now)
+	if err == nil && (now.Ino != st.Ino || now.Dev != st.Dev) {
+		err = unix.EXDEV
+	}
 	if err != nil {
 		return err
 	}
-	if now.Ino != st.Ino || now.Dev != st.Dev {
-		return unix.EXDEV
-	}
-	names, err := list(fd)
+	names, err := in.Readdirnames(-1)
 	for i := 0; err == nil && i < len(names); i++ {
 		err = walk(fd, names[i], path.Join(rel, names[i]), f)
 	}
 	return err
 }
 
-// list returns the names in a directory that is open for reading.
-func list(fd int) (names []string, err error) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return names, err
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+// openList opens a directory for reading.
+func openList(dir int, name string) (*os.File, error) {
+	fd, err := safepath.OpenAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
 	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // markOf says how an entry and all below it look now.
@@ -164,43 +144,16 @@ func seal(dir int, name string) (*mark, error) {
 
 // unchanged reports whether an entry still is what a layer saw.
 func unchanged(dir int, name string, st *unix.Stat_t, was *layer.State) bool {
-	const kind = fs.ModeType | fs.ModePerm
-	switch {
-	case was == nil, files.Mode(st.Mode)&kind != was.Mode&kind, st.Uid != was.UID, st.Gid != was.GID:
+	if was == nil || st.Ino == was.Inode && st.Ctim.Nano() == was.Changed {
+		return was != nil
+	}
+	fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
 		return false
-	case st.Ino == was.Inode && st.Ctim.Nano() == was.Changed, isDir(st):
-		return true
 	}
-	if was.Sum == "" {
-		return st.Ino == was.Inode && st.Size == was.Size && st.Mtim.Nano() == was.Modified
-	}
-	sum, err := content(dir, name, st)
-	return err == nil && sum == was.Sum
-}
-
-// content returns the SHA-256 of a file's content, or of where a link leads.
-func content(dir int, name string, st *unix.Stat_t) (string, error) {
-	h := sha256.New()
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		to, err := readlink(dir, name)
-		if err != nil {
-			return "", err
-		}
-		io.WriteString(h, to)
-	case unix.S_IFREG:
-		fd, err := unix.Openat(dir, name, readFile, 0)
-		if err != nil {
-			return "", err
-		}
-		f := os.NewFile(uintptr(fd), name)
-		defer f.Close()
-		_, err = io.Copy(h, f)
-		if err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	in := os.NewFile(uintptr(fd), name)
+	defer in.Close()
+	return was.Unchanged(in, name)
 }
 
 func readlink(dir int, name string) (string, error) {
@@ -294,14 +247,14 @@ func removeAll(dir int, name string) error {
 	if err != nil {
 		return err
 	}
-	in, err := safepath.OpenAt(dir, name, readDir)
+	in, err := openList(dir, name)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(in)
-	names, err := list(in)
+	defer in.Close()
+	names, err := in.Readdirnames(-1)
 	for i := 0; err == nil && i < len(names); i++ {
-		err = removeAll(in, names[i])
+		err = removeAll(int(in.Fd()), names[i])
 	}
 	if err == nil {
 		step("rmdir")

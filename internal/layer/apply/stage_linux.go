@@ -331,11 +331,11 @@ func (s *stager) regular(src, dst int, n *node, to string) error {
 		}
 		return err
 	}
-	dir, name, err := above(s.trees[n.Tree].stage, first)
+	dir, err := safepath.OpenAt(s.trees[n.Tree].stage, path.Dir(first), anyDir)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
 	step("link")
-	return unix.Linkat(dir, name, dst, path.Base(to), 0)
+	return unix.Linkat(dir, path.Base(first), dst, path.Base(to), 0)
 }
