@@ -71,12 +71,15 @@ func attributesAt(dir int, name string) (a attributes, err error) {
 	if err != nil {
 		return a, &fs.PathError{Op: "listxattr", Path: name, Err: err}
 	}
-	value := make([]byte, maxAttribute)
+	var value []byte
 	for attr := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		kernels, overlay := strings.CutPrefix(attr, overlayPrefix)
 		a.origin = a.origin || overlay && kernels == "origin"
 		if !overlay && !counts(attr) || overlay && slices.Contains(kernelAttributes, kernels) {
 			continue
+		}
+		if value == nil { // most files have none that counts
+			value = make([]byte, maxAttribute)
 		}
 		size, err := unix.Lgetxattr(path, attr, value)
 		switch {

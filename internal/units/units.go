@@ -54,7 +54,7 @@ func FormatSize(n int64) string {
 	return fmt.Sprintf("%d %s", n, units[i])
 }
 
-// Short writes a number of bytes with at most three digits, and one of them after the point.
+// Short writes a number of bytes for people, such as 5 bytes, 1.5 KiB or 20 MiB.
 func Short(n int64) string {
 	if n == 1 {
 		return "1 byte"

@@ -32,7 +32,7 @@ type Try struct {
 
 // Overlays returns the writable trees that have layers if the policy asks for them, or why that
 // can't be. The baseline's directories have none, nor has the temporary one: what is in it goes when
-// the session ends. Caches of presets and of the project have none either, unless all is set.
+// the session ends. Caches of presets and of the project have none either, unless All is set.
 func (t *Try) Overlays(r *resolve.Resolved, writable []string, table func() Table) (out []Overlay, why string) {
 	switch {
 	case !r.Tries():
