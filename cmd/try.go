@@ -146,7 +146,13 @@ var ops = []layer.Op{layer.Add, layer.Modify, layer.Remove}
 
 func (a *app) listLayers() error {
 	all, err := a.layers()
-	return errors.Join(a.show(each(all, layerJSON), layerTable(all)), err)
+	failed := errors.Join(a.show(each(all, layerJSON), layerTable(all)), err)
+	for _, x := range all {
+		if x.err != nil && x.Damage == nil && !a.say.json {
+			a.say.warn("%v", x.err)
+		}
+	}
+	return failed
 }
 
 type jsonLayer struct {

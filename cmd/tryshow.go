@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/layer/review"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
@@ -57,7 +58,7 @@ func (o *tryShow) run(a *app, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	a.tellRunning(l)
+	a.tellState(l)
 	r, err := a.review(l)
 	if err != nil {
 		return err
@@ -102,10 +103,15 @@ func (r *reviewed) below(at []spot) *review.Review {
 	return r.Part(func(c *layer.Change) bool { return in(at, c) })
 }
 
-// tellRunning warns if a layer may still change while it is shown.
-func (a *app) tellRunning(l *layer.Layer) {
+// tellState warns if a layer may still change while it is shown, or was applied in part.
+func (a *app) tellState(l *layer.Layer) {
 	if err := supervise.Settle(l); err != nil {
 		a.say.warn("%v", err)
+	}
+	if pending, _ := apply.Pending(l); pending { // apply says what is wrong with the journal
+		id := l.Session[:shortest]
+		a.say.warn("an apply of this layer has not ended")
+		a.say.hint("zsbx try apply %s\nzsbx try apply %[1]s --undo", id)
 	}
 }
 
