@@ -24,6 +24,7 @@ type Change struct {
 	Links uint64 `json:",omitempty"` // how many names the file has in the layer
 
 	Was      *State `json:",omitempty"` // what the tree had when the layer was frozen, nil if nothing
+	Lost     bool   `json:",omitempty"` // the command saw something there, of which the tree had nothing in the end
 	Conflict string `json:",omitempty"` // how the tree has changed meanwhile, or ""
 	Refused  string `json:",omitempty"` // why the change is never made real, or ""
 	Declined bool   `json:",omitempty"` // somebody has decided that it is not made real

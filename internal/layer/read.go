@@ -64,8 +64,24 @@ func (r *reader) trees() (gone []bool, err error) {
 			return nil, fmt.Errorf("layer %s: %w", r.layer.Session, err)
 		}
 		gone = append(gone, r.gone)
+		r.renamed(n)
 	}
 	return gone, nil
+}
+
+// renamed takes no file of a tree for lost if the command removed one: it may have renamed it.
+func (r *reader) renamed(tree int) {
+	from := len(r.out)
+	removed := false
+	for from > 0 && r.out[from-1].Tree == tree {
+		from--
+		c := &r.out[from]
+		removed = removed || c.Op == Remove && c.Type.IsRegular()
+	}
+	for i := range r.out[from:] {
+		c := &r.out[from+i]
+		c.Lost = c.Lost && (c.Type.IsDir() || !removed)
+	}
 }
 
 func (r *reader) readTree(n int) error {
@@ -178,6 +194,9 @@ func (r *reader) entry(p place, name string) error {
 	if err := r.compare(rel, up, low, attrs, late); err != nil {
 		return err
 	}
+	if low == nil && attrs.origin {
+		r.out[len(r.out)-1].Lost = r.lost(p, up)
+	}
 	if !up.isDir() {
 		return r.emptied(rel, low, late, p.depth)
 	}
@@ -213,6 +232,16 @@ func (r *reader) late(up, low *entry, a attributes, opaque bool) bool {
 		return !a.origin || r.moved(low)
 	}
 	return r.changedSince(low)
+}
+
+// lost reports whether a copy of something in a tree is left of which the tree has nothing. A directory of the tree
+// can't be renamed in the layer. A file may have been renamed, or have another name: see trees.
+func (r *reader) lost(p place, up *entry) bool {
+	if up.isDir() {
+		return !r.gone
+	}
+	above, err := look(p.lower, ".")
+	return err == nil && above != nil && r.changedSince(above) && up.st.Nlink == 1
 }
 
 // moved reports whether a directory of a tree was moved there after the command began, or its mode or owner

@@ -21,6 +21,7 @@ const maxSeen = 4 << 30 // bytes; maxChanges take less
 const (
 	conflictGone    = "the tree has gone, or there is another one in its place"
 	conflictWasGone = "the tree was not there when the command had ended"
+	conflictLost    = "it was removed outside while the command ran"
 	conflictLate    = "it changed outside while the command ran"
 	conflictChanged = "it has changed outside since"
 	conflictRemoved = "it has been removed outside since"
@@ -90,6 +91,8 @@ func (l *Layer) current() ([]Change, error) {
 			c.Conflict = conflictGone
 		case c.Was != nil && c.Was.Late:
 			c.Conflict = conflictLate
+		case c.Lost:
+			c.Conflict = conflictLost
 		}
 	}
 	return changes, err
@@ -228,6 +231,9 @@ func (s *settler) conflict(c *Change, now *entry, above bool) string {
 	}
 	if above && !s.dirs[path.Dir(c.Path)] {
 		return conflictAbove
+	}
+	if now == nil && c.Lost {
+		return conflictLost
 	}
 	switch {
 	case now == nil && c.Was == nil:
