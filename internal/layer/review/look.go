@@ -26,7 +26,7 @@ const (
 	Refused   Kind = "refused"   // it is never applied, such as a device
 	Acts      Kind = "acts"      // programs outside run or trust it
 	Denied    Kind = "denied"    // it has a name that was denied to the command
-	Protected Kind = "protected" // the same, by settings and not by its name
+	Protected Kind = "protected" // as Acts, but settings say so and not its name
 	Replaces  Kind = "replaces"  // a program that replaces another
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
 	Shared    Kind = "shared"    // every user may write it
