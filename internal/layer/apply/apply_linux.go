@@ -1,7 +1,7 @@
 package apply
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -424,24 +424,22 @@ func (w *work) near(s *stage) (bool, error) {
 	}
 	step("try rename")
 	err = unix.Renameat2(kept, s.Kept, root, s.Name, unix.RENAME_NOREPLACE)
-	if err == nil {
-		step("rmdir near")
-		err = unix.Unlinkat(root, s.Name, unix.AT_REMOVEDIR)
-		return true, w.failedIn(s, "rmdir", err)
+	dir := root
+	name := s.Name
+	if err != nil {
+		dir = kept
+		name = s.Kept
 	}
-	err1 := unix.Unlinkat(kept, s.Kept, unix.AT_REMOVEDIR)
+	step("rmdir near")
+	left := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 	if err == unix.EXDEV {
-		return false, err1
+		return false, left
 	}
-	return false, errors.Join(w.failedIn(s, "rename to", err), err1)
-}
-
-// failedIn is the error of a system call with the name of a staging directory in a tree.
-func (w *work) failedIn(s *stage, call string, err error) error {
-	if err == nil {
-		return nil
+	err = cmp.Or(err, left)
+	if err != nil {
+		err = &os.PathError{Op: "rename to", Path: filepath.Join(w.l.Trees[s.Tree].Path, s.Name), Err: err}
 	}
-	return &os.PathError{Op: call, Path: filepath.Join(w.l.Trees[s.Tree].Path, s.Name), Err: err}
+	return true, err
 }
 
 // place returns the directory that a staging directory is in, its name there, and its path.
@@ -661,13 +659,7 @@ func (w *work) inside(d *dir, f func(fd int) error) error {
 	return f(fd)
 }
 
-// sort puts the outer directories first.
+// sort puts the outer directories first: their paths are shorter. The trees were added first.
 func (r *round) sort() {
-	depth := func(d *dir) int {
-		if string(d.Path) == "." {
-			return 0
-		}
-		return 1 + bytes.Count(d.Path, []byte("/"))
-	}
-	slices.SortStableFunc(r.Dirs, func(a, b *dir) int { return depth(a) - depth(b) })
+	slices.SortStableFunc(r.Dirs, func(a, b *dir) int { return len(a.Path) - len(b.Path) })
 }
