@@ -77,8 +77,14 @@ func (o *runFlags) settle(a *app, command *supervise.Command, r *reviewed, succe
 // applyClean applies a layer of which nothing needs a look, and then throws it away: a script does not take
 // it back.
 func (a *app) applyClean(l *layer.Layer) error {
-	if _, err := a.applyOnly(l, apply.Options{}); err != nil {
+	res, err := a.applyOnly(l, apply.Options{})
+	if err != nil {
 		a.hintLayer(l)
+	}
+	if len(res.Conflicts)+len(res.Refused) > 0 { // only now
+		return status(exitHeld)
+	}
+	if err != nil {
 		return err
 	}
 	return drop(l)
