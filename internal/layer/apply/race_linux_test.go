@@ -3,6 +3,8 @@ package apply
 import (
 	"flag"
 	"fmt"
+	"io/fs"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/safepath"
 )
 
 var races = flag.Int("races", 2000, "how many renames TestRace makes under attack")
@@ -156,5 +160,121 @@ func attack(t *testing.T, w *world, files int) (stop func()) {
 		if unix.Lstat(w.tree+"/link", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			os.Chmod(w.tree+"/link", 0o755)
 		}
+	}
+}
+
+// TestRaceKinds is TestRace for all kinds of changes, in directories that are closed, too, and for Undo and Drop. The
+// threads rename, link and make entries in the tree as they like, but nothing of outside is theirs.
+func TestRaceKinds(t *testing.T) {
+	defer func() { inTrees = false }()
+	applied := 0
+	for round := range *races / 200 {
+		inTrees = round%2 == 0
+		w := kindsWorld(t)
+		before := snapshot(t, w.outside)
+		stop := shuffle(t, w, int64(round))
+		res, err := Apply(w.Layer, Options{})
+		if round%3 == 0 {
+			_ = Undo(w.Layer)
+		}
+		if round%4 == 0 {
+			_ = Drop(w.Layer)
+		}
+		stop()
+		if err != nil {
+			t.Log(err)
+		}
+		applied += res.Applied
+		same(t, fmt.Sprint("outside, round ", round), snapshot(t, w.outside), before)
+		w.whole(t)
+	}
+	if applied == 0 {
+		t.Error("nothing was applied under attack")
+	}
+}
+
+// kindsWorld makes a tree, the same outside, and a layer that changes, adds, removes, closes and links.
+func kindsWorld(t *testing.T) *world {
+	top := memory(t)
+	w := &world{top: top, tree: top + "/tree", outside: top + "/outside"}
+	sh(t, top, `for p in tree outside; do
+	mkdir -p $p/d/e/f $p/gone/x/y $p/closed $p/mode $p/sw
+	for dir in . d d/e d/e/f gone gone/x gone/x/y closed mode sw; do for n in a b c; do echo old >$p/$dir/$n; done; done
+	chmod 555 $p/closed
+done`)
+	w.layer(t)
+	sh(t, w.upper, `mkdir -p d/e/f new/in closed mode
+for dir in . d d/e d/e/f closed mode new new/in; do for n in a b added; do echo new >$dir/$n; done; done
+for dir in . d d/e closed; do mknod $dir/c c 0 0; done
+mknod gone c 0 0; ln -s ../outside out; ln d/a d/another; echo new >sw; chmod 555 closed; chmod 700 mode`)
+	w.markCopied(t)
+	w.freeze(t)
+	return w
+}
+
+// whole fails the test if a file of the tree is half of something.
+func (w *world) whole(t *testing.T) {
+	err := filepath.WalkDir(w.tree, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		b, err := os.ReadFile(name)
+		if s := string(b); err == nil && s != "old\n" && s != "new\n" {
+			t.Errorf("%s has %q", name, s)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// shuffle begins two threads. They never leave the tree, but for links that they make.
+func shuffle(t *testing.T, w *world, seed int64) (stop func()) {
+	dirs := []string{".", "d", "d/e", "gone", "gone/x", "closed", "mode", "new"}
+	names := []string{"a", "b", "c", "added", "d", "e", "f", "gone", "x", "closed", "mode", "new", "sw", "out", ".zsbx-try-" + w.Session + "-1"}
+	root, err := unix.Open(w.tree, anyDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	var wait sync.WaitGroup
+	for n := range int64(2) {
+		r := rand.New(rand.NewSource(2*seed + n))
+		act := func() {
+			from, err1 := safepath.OpenAt(root, dirs[r.Intn(len(dirs))], anyDir)
+			to, err2 := safepath.OpenAt(root, dirs[r.Intn(len(dirs))], anyDir)
+			x := names[r.Intn(len(names))]
+			y := names[r.Intn(len(names))]
+			if err1 == nil && err2 == nil {
+				switch r.Intn(6) {
+				case 0, 1:
+					_ = unix.Renameat2(from, x, to, y, unix.RENAME_EXCHANGE)
+				case 2:
+					_ = unix.Renameat2(from, x, to, y, unix.RENAME_NOREPLACE)
+				case 3:
+					_ = unix.Linkat(from, x, to, y, 0)
+				case 4:
+					_ = unix.Symlinkat(w.outside, to, y)
+				case 5:
+					_ = unix.Mkdirat(to, y, 0o755)
+				}
+			}
+			for _, fd := range []int{from, to} {
+				if fd >= 0 {
+					unix.Close(fd)
+				}
+			}
+		}
+		wait.Go(func() {
+			for !over.Load() {
+				act()
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		wait.Wait()
+		unix.Close(root)
 	}
 }
