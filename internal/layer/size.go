@@ -6,7 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/safepath"
@@ -112,9 +115,15 @@ const doomed = ".removed-"
 // Remove removes the layer and all that is in it, and what an earlier Remove that was interrupted left.
 func (l *Layer) Remove() error {
 	store := filepath.Dir(l.Dir)
-	err := os.Rename(l.Dir, filepath.Join(store, doomed+filepath.Base(l.Dir)))
+	dir := filepath.Join(store, doomed+filepath.Base(l.Dir))
+	err := os.Rename(l.Dir, dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	for n := range l.Trees { // where nothing was written, that is nearly all
+		for _, name := range []string{"upper", "lower", "work/work", "work", ""} {
+			_ = unix.Rmdir(filepath.Join(dir, strconv.Itoa(n), name))
+		}
 	}
 	return sweep(store)
 }
