@@ -30,6 +30,14 @@ type Change struct {
 	Declined bool   `json:",omitempty"` // somebody has decided that it is not made real
 }
 
+// Touched is a directory with another time in the layer. Something may have been made in it and removed again,
+// or a program such as make(1) goes by that time. That alone is no change.
+type Touched struct {
+	Tree int
+	Path string // relative to the tree, as in Change
+	Was  int64  // the time in the tree when the layer was frozen, in nanoseconds since 1970
+}
+
 // State is what a tree had in one place, as stat(2) tells.
 type State struct {
 	Mode     fs.FileMode

@@ -75,6 +75,6 @@ func (l *Layer) markDeclined(all []Change) error {
 // Changes returns all changes that may be made, sorted by trees and names, a directory before what is in it. What
 // the trees have by now is left out, as after a part was applied. Before Freeze it returns what can be seen so far.
 func (l *Layer) Changes() ([]Change, error) {
-	all, err := l.Everything()
+	all, _, err := l.Everything()
 	return slices.DeleteFunc(all, func(c Change) bool { return c.Declined }), err
 }

@@ -114,13 +114,13 @@ func TestKinds(t *testing.T) {
 
 // TestRefuseInTree: that something is not looked at is not told of the same path in the tree before.
 func TestRefuseInTree(t *testing.T) {
-	r := &reader{tree: 1, most: 10, out: []Change{{Path: "d", Op: Add}}}
+	r := &reader{tree: 1, most: 10, seen: seen{Changes: []Change{{Path: "d", Op: Add}}}}
 	up := &entry{mode: fs.ModeDir | 0o755}
 	if err := r.refuse("d", up, nil, errTooDeep); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.out) != 2 || r.out[0].Refused != "" || r.out[1].Tree != 1 || r.out[1].Refused == "" {
-		t.Errorf("%+v", r.out)
+	if len(r.Changes) != 2 || r.Changes[0].Refused != "" || r.Changes[1].Tree != 1 || r.Changes[1].Refused == "" {
+		t.Errorf("%+v", r.Changes)
 	}
 }
 
@@ -324,12 +324,12 @@ func TestTooMany(t *testing.T) {
 			x.insideOnly(acts[1])
 			for most, want := range map[int]error{5: errTooMany, 6: nil} {
 				r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: most}
-				if _, err := r.trees(); !errors.Is(err, want) {
+				if err := r.trees(); !errors.Is(err, want) {
 					t.Errorf("at most %d: %v", most, err)
 				}
 			}
 			r := &reader{layer: x.layer, uid: os.Geteuid(), gids: []int{os.Getegid()}, most: 10, names: maxNames}
-			if _, err := r.trees(); !errors.Is(err, errTooMany) {
+			if err := r.trees(); !errors.Is(err, errTooMany) {
 				t.Errorf("too long paths: %v", err)
 			}
 		})

@@ -257,6 +257,8 @@ func TestChanges(t *testing.T) {
 		{"a FIFO", "mkfifo p", "mkfifo q; rm p", []string{"- p", "+ q"}},
 		{"a FIFO changed", "mkfifo p; chmod 644 p", "chmod 600 p", []string{"~ p"}},
 		{"hard links", "echo a >f", "ln f g; echo b >h; ln h i", []string{"~ f", "+ g", "+ h", "+ i"}},
+		{"as many names as before", "echo a >f; ln f g", "ln f h", []string{"~ f", "+ h"}},
+		{"a name that goes again", "echo a >f", "ln f g; rm g", nil},
 		{"set-id", "", ": >f; chmod 4755 f; : >g; chmod 2755 g; mkdir d; chmod 2755 d", []string{
 			"+ d",
 			"+ f ?it would run with the rights of its owner (set-user-ID)",

@@ -31,7 +31,7 @@ type reader struct {
 	most  int   // changes
 	sums  int64 // bytes that may still be read
 	names int   // bytes of all paths so far
-	out   []Change
+	seen
 
 	tree  int
 	began int64
@@ -47,39 +47,38 @@ type place struct {
 	depth        int
 }
 
-// read returns all changes of a layer, and which trees have gone. At most sums bytes of files are read.
-func (l *Layer) read(sums int64) (changes []Change, gone []bool, err error) {
+// read returns what there is to note about a layer. At most sums bytes of files are read.
+func (l *Layer) read(sums int64) (*seen, error) {
 	gids, err := os.Getgroups()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r := &reader{layer: l, uid: os.Geteuid(), gids: append(gids, os.Getegid()), most: maxChanges, sums: sums}
-	gone, err = r.trees()
-	return r.out, gone, err
+	return &r.seen, r.trees()
 }
 
-func (r *reader) trees() (gone []bool, err error) {
+func (r *reader) trees() error {
 	for n := range r.layer.Trees {
 		if err := r.readTree(n); err != nil {
-			return nil, fmt.Errorf("layer %s: %w", r.layer.Session, err)
+			return fmt.Errorf("layer %s: %w", r.layer.Session, err)
 		}
-		gone = append(gone, r.gone)
+		r.Gone = append(r.Gone, r.gone)
 		r.renamed(n)
 	}
-	return gone, nil
+	return nil
 }
 
 // renamed takes no file of a tree for lost if the command removed one: it may have renamed it.
 func (r *reader) renamed(tree int) {
-	from := len(r.out)
+	from := len(r.Changes)
 	removed := false
-	for from > 0 && r.out[from-1].Tree == tree {
+	for from > 0 && r.Changes[from-1].Tree == tree {
 		from--
-		c := &r.out[from]
+		c := &r.Changes[from]
 		removed = removed || c.Op == Remove && c.Type.IsRegular()
 	}
-	for i := range r.out[from:] {
-		c := &r.out[from+i]
+	for i := range r.Changes[from:] {
+		c := &r.Changes[from+i]
 		c.Lost = c.Lost && (c.Type.IsDir() || !removed)
 	}
 }
@@ -195,7 +194,7 @@ func (r *reader) entry(p place, name string) error {
 		return err
 	}
 	if low == nil && attrs.origin {
-		r.out[len(r.out)-1].Lost = r.lost(p, up)
+		r.Changes[len(r.Changes)-1].Lost = r.lost(p, up)
 	}
 	if !up.isDir() {
 		return r.emptied(rel, low, late, p.depth)
@@ -271,12 +270,25 @@ func (r *reader) compare(rel string, up, low *entry, a attributes, late bool) er
 		if err != nil && !isGone(err) && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		linked := !up.isDir() && up.st.Nlink > 1 && up.st.Nlink != low.st.Nlink
-		if is && !linked {
+		if is && up.isDir() {
+			r.touched(rel, up, low)
+			return nil
+		}
+		if is && up.st.Nlink < 2 { // the kernel copies one name of a file: the command made the others
 			return nil
 		}
 	}
 	return r.add(c, low, late)
+}
+
+// touched notes that the command gave a directory another time. Without the note, that is lost.
+func (r *reader) touched(rel string, up, low *entry) {
+	names := r.names + len(rel)
+	if up.st.Mtim == low.st.Mtim || r.changedSince(low) || len(r.Touched) == r.most || names > maxNames {
+		return
+	}
+	r.names = names
+	r.Touched = append(r.Touched, Touched{r.tree, rel, low.st.Mtim.Nano()})
 }
 
 // removed adds the changes for what the layer removes. low is nil if the tree has nothing there.
@@ -330,7 +342,7 @@ func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
 // add adds a change of something in place of which the tree has low, or nil.
 func (r *reader) add(c Change, low *entry, late bool) error {
 	r.names += len(c.Path)
-	if len(r.out) == r.most || r.names > maxNames {
+	if len(r.Changes) == r.most || r.names > maxNames {
 		return errTooMany
 	}
 	c.Tree = r.tree
@@ -342,7 +354,7 @@ func (r *reader) add(c Change, low *entry, late bool) error {
 			c.Was.Sum, _ = low.sum() // without one, the times decide
 		}
 	}
-	r.out = append(r.out, c)
+	r.Changes = append(r.Changes, c)
 	return nil
 }
 
@@ -350,16 +362,16 @@ var errTooDeep = fmt.Errorf("more than %d directories are in each other", maxDep
 
 // refuse says why what is in a directory is not looked at. That is told even if nothing else of it changes.
 func (r *reader) refuse(rel string, up, low *entry, err error) error {
-	last := len(r.out) - 1
-	if last < 0 || r.out[last].Tree != r.tree || r.out[last].Path != rel {
+	last := len(r.Changes) - 1
+	if last < 0 || r.Changes[last].Tree != r.tree || r.Changes[last].Path != rel {
 		c := Change{Path: rel, Op: Modify, Type: up.mode, Inode: up.st.Ino, Links: uint64(up.st.Nlink)}
 		if err := r.add(c, low, false); err != nil {
 			return err
 		}
 		last++
 	}
-	if r.out[last].Refused == "" {
-		r.out[last].Refused = "what is in it is not looked at: " + files.Plain(err).Error()
+	if r.Changes[last].Refused == "" {
+		r.Changes[last].Refused = "what is in it is not looked at: " + files.Plain(err).Error()
 	}
 	return nil
 }

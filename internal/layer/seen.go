@@ -38,14 +38,13 @@ func (l *Layer) Freeze() error {
 	if l.Damage != nil || l.Frozen() {
 		return l.Damage
 	}
-	changes, gone, err := l.read(maxSums)
-	if err != nil || len(changes) == 0 {
+	s, err := l.read(maxSums)
+	if err != nil || len(s.Changes) == 0 {
 		return err
 	}
-	for i := range changes {
-		changes[i].Path = quoted(changes[i].Path)
-	}
-	err = l.save(seenFile, &seen{Version: recordVersion, Gone: gone, Changes: changes}, os.Link)
+	s.Version = recordVersion
+	s.changeTexts(quoted)
+	err = l.save(seenFile, s, os.Link)
 	if errors.Is(err, fs.ErrExist) {
 		return nil // by another process meanwhile
 	}
@@ -58,13 +57,13 @@ func (l *Layer) Frozen() bool {
 	return err == nil
 }
 
-// Everything is Changes, with those that were declined.
-func (l *Layer) Everything() ([]Change, error) {
+// Everything is Changes, with those that were declined, and the directories that were touched besides.
+func (l *Layer) Everything() ([]Change, []Touched, error) {
 	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.current()
 	}
-	var s seen
+	var s *seen
 	if err == nil {
 		s, err = readSeen(b)
 	}
@@ -72,22 +71,25 @@ func (l *Layer) Everything() ([]Change, error) {
 		err = errors.New("it is not about this layer, or another version of zsbx wrote it")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
+		return nil, nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
 	}
 	all, err := l.settle(s.Changes, s.Gone)
 	if err == nil {
 		err = l.markDeclined(all)
 	}
-	return all, err
+	return all, s.Touched, err
 }
 
 // current returns the changes of a layer that was not frozen.
-func (l *Layer) current() ([]Change, error) {
-	changes, gone, err := l.read(0)
-	for i := range changes {
-		c := &changes[i]
+func (l *Layer) current() ([]Change, []Touched, error) {
+	s, err := l.read(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range s.Changes {
+		c := &s.Changes[i]
 		switch {
-		case gone[c.Tree]:
+		case s.Gone[c.Tree]:
 			c.Conflict = conflictGone
 		case c.Was != nil && c.Was.Late:
 			c.Conflict = conflictLate
@@ -95,7 +97,7 @@ func (l *Layer) current() ([]Change, error) {
 			c.Conflict = conflictLost
 		}
 	}
-	return changes, err
+	return s.Changes, s.Touched, nil
 }
 
 // settler compares what was noted with what the trees have now.

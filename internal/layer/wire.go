@@ -14,6 +14,7 @@ type seen struct {
 	Version int
 	Gone    []bool // trees that were not there
 	Changes []Change
+	Touched []Touched
 }
 
 // quoted writes a text of any bytes so that JSON keeps them: as it is, or quoted as in Go.
@@ -66,14 +67,24 @@ func readRecord(b []byte) (Record, error) {
 	return r, err
 }
 
-// readSeen reads what Freeze wrote.
-func readSeen(b []byte) (seen, error) {
-	var s seen
-	err := json.Unmarshal(b, &s)
+// changeTexts replaces all texts that may have any bytes.
+func (s *seen) changeTexts(f func(string) string) {
 	for i := range s.Changes {
-		text, bad := unquoted(s.Changes[i].Path)
-		s.Changes[i].Path = text
-		err = cmp.Or(err, bad)
+		s.Changes[i].Path = f(s.Changes[i].Path)
 	}
+	for i := range s.Touched {
+		s.Touched[i].Path = f(s.Touched[i].Path)
+	}
+}
+
+// readSeen reads what Freeze wrote.
+func readSeen(b []byte) (*seen, error) {
+	s := &seen{}
+	err := json.Unmarshal(b, s)
+	s.changeTexts(func(text string) string {
+		text, bad := unquoted(text)
+		err = cmp.Or(err, bad)
+		return text
+	})
 	return s, err
 }

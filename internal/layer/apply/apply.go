@@ -125,14 +125,15 @@ func (p at) above() at {
 
 // plan is what is to be done.
 type plan struct {
-	units  []*node        // each is one rename, with all that is below
-	dirs   []*node        // directories that only get another mode or attributes
-	stay   map[at]bool    // directories in which a change is not made
-	modes  map[at]bool    // directories that the command may have opened or closed
-	forced map[at]bool    // conflicts that were decided for what the command wrote
-	ours   []layer.Change // conflicts that are decided for what is there
-	res    Result         // Applied is 0
-	total  int            // changes in units and dirs
+	units  []*node         // each is one rename, with all that is below
+	dirs   []*node         // directories that only get another mode or attributes
+	stay   map[at]bool     // directories in which a change is not made
+	modes  map[at]bool     // directories that the command may have opened or closed
+	times  []layer.Touched // directories of which the time may be set
+	forced map[at]bool     // conflicts that were decided for what the command wrote
+	ours   []layer.Change  // conflicts that are decided for what is there
+	res    Result          // Applied is 0
+	total  int             // changes in units and dirs
 }
 
 // comes and goes say whether a directory appears or disappears.
@@ -147,7 +148,7 @@ func wasDir(c *layer.Change) bool {
 }
 
 // newPlan decides which changes are made, and which of them in one step.
-func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
+func newPlan(changes []layer.Change, touched []layer.Touched, trees []layer.Tree, o Options) *plan {
 	p := &plan{stay: map[at]bool{}, modes: map[at]bool{}, forced: map[at]bool{}}
 	for i := range changes {
 		if !changes[i].Declined {
@@ -184,6 +185,11 @@ func newPlan(changes []layer.Change, trees []layer.Tree, o Options) *plan {
 		p.total += n.sum()
 	}
 	p.total += len(p.dirs)
+	for _, t := range touched {
+		if o.Paths == nil || among(o.Paths, filepath.Join(trees[t.Tree].Path, t.Path)) {
+			p.times = append(p.times, t)
+		}
+	}
 	return p
 }
 

@@ -87,7 +87,7 @@ func conflictOf(err error) error {
 // Apply goes on, or Undo goes back.
 func Apply(l *layer.Layer, o Options) (Result, error) { return apply(l, o, l.Everything) }
 
-func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Result, error) {
+func apply(l *layer.Layer, o Options, find func() ([]layer.Change, []layer.Touched, error)) (Result, error) {
 	w, err := begin(l, false)
 	if err != nil {
 		return Result{Left: -1}, err
@@ -100,7 +100,7 @@ func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Resu
 		return w.res, err
 	}
 	before := w.res.Applied
-	changes, err := find()
+	changes, touched, err := find()
 	if err != nil {
 		return w.res, err
 	}
@@ -116,7 +116,7 @@ func apply(l *layer.Layer, o Options, find func() ([]layer.Change, error)) (Resu
 			c.Refused = gone.Error()
 		}
 	}
-	p := newPlan(changes, l.Trees, o)
+	p := newPlan(changes, touched, l.Trees, o)
 	w.res = p.res
 	w.total = 2 * p.total
 	if p.total > 0 {

@@ -14,7 +14,7 @@ import (
 
 // oldTree makes a tree. All times in it are in the past.
 const oldTree = `
-mkdir -p a/deep/er gone/sub/dir closed/in todir.d swap
+mkdir -p a/deep/er gone/sub/dir closed/in todir.d swap touched/in; echo p >pair; ln pair pair.2
 for f in a/one a/two a/deep/er/three gone/x gone/sub/y gone/sub/dir/z closed/f closed/in/g tofile todir.d/q swap/s; do
 	echo "old $f" >$f
 done
@@ -51,6 +51,8 @@ printf 'q' >"$(printf 'bad\377name
 two')"
 echo c >a/two
 attr new/run user.n 5
+touch -d '2011-01-01 01:01:01.25' touched/in; : >touched/gone; rm touched/gone
+ln pair pair.3
 `
 
 // TestApplyAndUndo: the tree is what the command saw, then what it was before.
@@ -161,18 +163,18 @@ func TestConflicts(t *testing.T) {
 	}
 	const theirs = "echo theirs >changed; rm gone; echo theirs >removed; echo more >dir/c; echo theirs >added; chmod 600 mode; echo file >sub"
 	for _, late := range []bool{false, true} { // the layer knows of the conflicts, or they come after it was asked
-		find := w.Changes
+		find := w.Everything
 		if late {
 			sh(t, w.tree, "rm -rf *; "+was)
-			find = func() ([]layer.Change, error) {
-				all, err := w.Changes()
+			find = func() ([]layer.Change, []layer.Touched, error) {
+				all, touched, err := w.Everything()
 				for _, c := range all {
 					if c.Conflict != "" {
 						t.Errorf("%s: %s", c.Path, c.Conflict)
 					}
 				}
 				sh(t, w.tree, theirs)
-				return all, err
+				return all, touched, err
 			}
 		} else {
 			sh(t, w.tree, theirs)
@@ -269,14 +271,14 @@ old' ] && [ ! -e d ]`)
 func TestRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "")
 	w.write(t, "mkdir d; echo 1 >d/one; echo 2 >d/two; echo 3 >d/set; chmod 4755 d/set; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"d/socket\")'")
-	res, err := apply(w.Layer, Options{}, func() ([]layer.Change, error) {
-		all, err := w.Changes()
+	res, err := apply(w.Layer, Options{}, func() ([]layer.Change, []layer.Touched, error) {
+		all, touched, err := w.Everything()
 		for i := range all {
 			if all[i].Path == "d/two" {
 				all[i].Refused = "for a test"
 			}
 		}
-		return all, err
+		return all, touched, err
 	})
 	if err != nil || len(res.Refused) != 3 || res.Applied != 2 || res.Left != 3 {
 		t.Errorf("%v, %+v", err, res)

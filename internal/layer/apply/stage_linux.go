@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -47,6 +48,12 @@ func (w *work) stage(r *round, p *plan) error {
 	}
 	for _, n := range p.dirs {
 		err := s.wrote(n, -1, "", s.change(n))
+		if err != nil {
+			return err
+		}
+	}
+	for i := range p.times {
+		err := s.time(&p.times[i])
 		if err != nil {
 			return err
 		}
@@ -241,6 +248,30 @@ func (s *stager) change(n *node) error {
 		d.New.Attrs, err = attributes(upper, ".")
 	}
 	return err
+}
+
+// time notes that a directory gets the time that it has in the layer, unless it changed outside.
+func (s *stager) time(t *layer.Touched) error {
+	if s.trees[t.Tree].gone != nil {
+		return nil
+	}
+	p := at{t.Tree, t.Path}
+	if d := s.dirs[p]; d != nil && d.New != nil {
+		return nil // something in it changes
+	}
+	d, err := s.note(p)
+	_, conflict := errors.AsType[changed](err)
+	_, refused := errors.AsType[refusal](err)
+	if conflict || refused {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("can't set the time of %s: %w", shell.Quote(t.Path), err)
+	}
+	if d.Old.Mtime != t.Was {
+		d.New.Mtime = asIs
+	}
+	return nil
 }
 
 // entry writes one entry and all below it. src and dst are the directories that it is in. to is its path in the
