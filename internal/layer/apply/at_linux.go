@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path"
 	"strconv"
@@ -131,15 +132,36 @@ func markOf(dir int, name string) (m mark, err error) {
 	return m, err
 }
 
-// seal is markOf with status change times, which nobody can set (inode(7)), in place of the others.
+// seal is markOf with status change times, which nobody can set (inode(7)), in place of the others. Of a file with
+// more than one name it has the content instead, if that can be read: a rename of one name changes that time.
 func seal(dir int, name string) (*mark, error) {
 	var m mark
-	err := walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
+	err := walk(dir, name, ".", func(rel string, dir int, name string, st *unix.Stat_t) error {
 		st.Mtim = st.Ctim
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			sum, err := content(dir, name)
+			if err == nil {
+				st.Mtim = unix.Timespec{}
+				rel += "/" + sum
+			}
+		}
 		m.add(rel, st)
 		return nil
 	})
 	return &m, err
+}
+
+// content returns the SHA-256 of a regular file's content.
+func content(dir int, name string) (string, error) {
+	fd, err := unix.Openat(dir, name, readFile, 0)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return string(h.Sum(nil)), err
 }
 
 // unchanged reports whether an entry still is what a layer saw.

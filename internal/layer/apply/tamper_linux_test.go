@@ -87,3 +87,38 @@ func (w *world) staged(t *testing.T) []string {
 	}
 	return names
 }
+
+// TestLinksInTree: a file with several names is put into place by all of them where the staging directory is in the
+// tree, and taken back, and it is not if its content has changed there.
+func TestLinksInTree(t *testing.T) {
+	inTrees = true
+	defer func() { inTrees = false }()
+	for _, tampered := range []bool{false, true} {
+		w := newWorld(t, t.TempDir(), "echo old >a; ln a b; echo old >c")
+		old := snapshot(t, w.tree)
+		w.write(t, "echo new >a; ln a b; ln a d; mkdir e; ln a e/f")
+		step = func(what string) {
+			if tampered && what == "rename journal" && len(w.staged(t)) > 0 {
+				name := w.staged(t)[0]
+				sh(t, w.tree, fmt.Sprintf("touch -r %[1]s ref; echo bad >%[1]s; touch -r ref %[1]s; rm ref", name))
+				tampered = false
+			}
+		}
+		want := 0
+		if tampered {
+			want = 4
+		}
+		res := w.apply(t, Options{})
+		step = func(string) {}
+		if len(res.Conflicts) != want {
+			t.Errorf("%d conflicts wanted: %+v", want, res)
+		}
+		if want == 0 {
+			sh(t, w.tree, "[ a -ef b ] && [ a -ef d ] && [ a -ef e/f ]")
+			if err := Undo(w.Layer); err != nil {
+				t.Error(err)
+			}
+			same(t, "taken back", snapshot(t, w.tree), old)
+		}
+	}
+}
