@@ -162,8 +162,8 @@ func (r *reviewed) differences(w io.Writer, at []spot) error {
 	return nil
 }
 
-// ask asks on the terminal what is to become of a layer. A signal ends the question: then it is kept. While it is
-// applied, a signal ends this process.
+// ask asks on the terminal what is to become of a layer. A signal ends the question: then it is kept. One ends
+// what is shown, too; while it is applied, a signal ends this process.
 func (a *app) ask(command *supervise.Command, r *reviewed) error {
 	signals := make(chan os.Signal, 1)
 	asked := command.TakeSignals(signals)
@@ -178,10 +178,15 @@ func (a *app) ask(command *supervise.Command, r *reviewed) error {
 		},
 		parts: partsOf(r),
 		show: func(changes []int) error {
-			if changes == nil {
-				return r.differences(a.stderr, wholeTrees(r.l))
+			at := wholeTrees(r.l)
+			if changes != nil {
+				at = r.places(changes)
 			}
-			return r.differences(a.stderr, r.places(changes))
+			err := r.differences(&untilSignal{a.stderr, signals}, at)
+			if errors.Is(err, terminal.ErrInterrupted) {
+				return nil // the question comes again
+			}
+			return err
 		},
 		apply: func(changes []int) error {
 			asked()
@@ -203,6 +208,21 @@ func (a *app) ask(command *supervise.Command, r *reviewed) error {
 		},
 	}
 	return d.decide()
+}
+
+// untilSignal writes until a signal is received.
+type untilSignal struct {
+	w       io.Writer
+	signals <-chan os.Signal
+}
+
+func (u *untilSignal) Write(b []byte) (int, error) {
+	select {
+	case <-u.signals:
+		return 0, terminal.ErrInterrupted
+	default:
+		return u.w.Write(b)
+	}
 }
 
 // drop throws a layer away. What was applied of it stays, and can't be taken back any more.

@@ -46,6 +46,10 @@ var tryDialogues = []struct {
 		{"echo one >f; echo two >g\r", "$"}, {"@ try -- sh -c 'echo more >>f; rm g; exit 3'\r", asked},
 		{"d\r", "+++ b/f"}, {"", "+more"}, {"", "- g: removed file"}, {"", asked}, {"t\r", "$"}, {"echo sta''tus=$? $(ls)\r", "status=3 f g"},
 	}},
+	{"a long difference", []turn{
+		{"@ try -- sh -c 'for i in $(seq 3000); do echo line$i >f$i; done; exit 3'\r", asked}, {"d\r", "+line1"}, {"\x03", asked}, {"t\r", "thrown away$"},
+		{"echo sta''tus=$? $(ls)\r", "status=3\r\n$"},
+	}},
 	{"choose", []turn{
 		{"mkdir d; chmod 755 d\r", "$"},
 		{"@ try --name part -- sh -c 'echo x >a; mkdir b; echo 1 >b/1; echo 2 >b/2; chmod 700 d; echo x >d/.envrc'\r", "1 needs a look"}, {"", asked},
