@@ -165,6 +165,10 @@ func (o *Options) acceptGaps(warn func(Warning), plan *enforce.Plan, gaps []enfo
 	if len(hardening) > 0 {
 		warn(Warning{Gaps: hardening})
 	}
+	try := func(g enforce.Gap) bool { return g.Name == enforce.GapTry }
+	if slices.ContainsFunc(gaps, try) && !slices.ContainsFunc(open, try) {
+		warn(Warning{Text: "what the command writes is real at once: it has no layer"})
+	}
 	if len(open) == 0 {
 		return nil
 	}
