@@ -136,7 +136,7 @@ func (p *progress) step(done, total int) {
 		return
 	}
 	p.shown = now
-	fmt.Fprintf(p.a.stderr, "\rzsbx: applied %d of %d", done, total)
+	fmt.Fprintf(p.a.stderr, "\rzsbx: applying %d changes: %d%%", total, done*100/total)
 }
 
 // end wipes the line.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestQuestion: what each sequence of answers does with what a command wrote. If nobody answers,
@@ -85,5 +86,23 @@ func TestQuestionFails(t *testing.T) {
 		if slices.Contains(did, "apply") || slices.Contains(did, "discard") {
 			t.Errorf("%v", did)
 		}
+	}
+}
+
+// TestProgress: what an apply has done is shown after a second, not too often, and wiped.
+func TestProgress(t *testing.T) {
+	var b strings.Builder
+	p := &progress{a: &app{stderr: &b}, began: time.Now()}
+	p.step(1, 8)
+	p.end()
+	if b.String() != "" {
+		t.Errorf("at once: %q", b.String())
+	}
+	p.began = time.Now().Add(-time.Minute)
+	p.step(2, 8)
+	p.step(3, 8)
+	p.end()
+	if want := "\rzsbx: applying 8 changes: 25%\r\x1b[K"; b.String() != want {
+		t.Errorf("%q, not %q", b.String(), want)
 	}
 }
