@@ -360,5 +360,8 @@ func Find(state, ref string) (*Layer, error) {
 	case len(hits) > 1:
 		return nil, fmt.Errorf("layer %.80q: %d layers match: %s", ref, len(hits), strings.Join(ids, ", "))
 	}
-	return nil, errors.Join(fmt.Errorf("layer %.80q: %w", ref, errNotFound), err)
+	if err != nil {
+		return nil, fmt.Errorf("layer %.80q: %w that can be read: %w", ref, errNotFound, err)
+	}
+	return nil, fmt.Errorf("layer %.80q: %w", ref, errNotFound)
 }
