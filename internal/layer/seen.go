@@ -102,7 +102,6 @@ func (l *Layer) current() ([]Change, []Touched, error) {
 
 // settler compares what was noted with what the trees have now.
 type settler struct {
-	changes      []Change
 	dirs         map[string]bool // the directories that changes make
 	gone         map[string]bool // what changes remove
 	upper, lower finder
