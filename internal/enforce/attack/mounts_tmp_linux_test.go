@@ -15,6 +15,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/resolve"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -292,7 +293,11 @@ func (d *closed) check(t *testing.T, plan *enforce.Plan) {
 		"$f" 2>/dev/null | grep -q ran && echo "exec $f"
 	done; true`
 	cmd := fmt.Sprintf(script, strings.Join(d.files, " "))
-	_, free := p.sh(t, nil, cmd)
+	var free string
+	testkit.Within(testkit.Patience, func() bool { // a child of another test may still have a new file open for writing (ETXTBSY)
+		_, free = p.sh(t, nil, cmd)
+		return len(strings.Fields(free)) == 2*3*len(d.files)
+	})
 	_, got := p.sh(t, plan, cmd)
 	did := strings.Split(got, "\n")
 	for _, f := range d.files {
