@@ -6,10 +6,13 @@ DESTDIR ?=
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
 FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
+# The binary names its revision, unless Git does not know it: in an archive, or in a clone of another user.
+VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
+
 .PHONY: build test race faults lint cross docs demo bench install clean
 
 build: # ./zsbx
-	CGO_ENABLED=0 $(GO) build $(PROGRESS) -trimpath -ldflags='-s -w' -o zsbx .
+	CGO_ENABLED=0 $(GO) build $(PROGRESS) -trimpath -buildvcs=$(VCS) -ldflags='-s -w' -o zsbx .
 
 test: # every test that this machine can run; many of them wait, so more run at once than it has processors
 	./scripts/setup.sh --tests

@@ -11,8 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -273,39 +271,4 @@ func few(names []string) string {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
-}
-
-type versionInfo struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-}
-
-func newVersion(a *app) *cobra.Command {
-	c := command("version", func([]string) error { return a.printVersion() })
-	c.Args = noArgs
-	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
-	return c
-}
-
-// printVersion prints what the go command wrote into the binary.
-func (a *app) printVersion() error {
-	v := versionInfo{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	if b, ok := debug.ReadBuildInfo(); ok {
-		v.Version = cmp.Or(b.Main.Version, v.Version)
-		for _, s := range b.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				v.Revision = s.Value
-			case "vcs.modified":
-				v.Modified = s.Value == "true"
-			}
-		}
-	}
-	t := &table{}
-	t.line("zsbx %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
-	return a.show(v, t)
 }
