@@ -131,6 +131,7 @@ func commands() map[string]func(*app) *cobra.Command {
 		"init":       newInit,
 		"import":     newImport,
 		"completion": newCompletion,
+		"install-to": newInstallTo,
 		"version":    newVersion,
 	}
 }
@@ -238,7 +239,7 @@ var otherNames = map[string]string{
 	"explain": "why", "debug": "why", "trace": "why",
 	"exec": "run", "start": "run", "wrap": "run",
 	"show": "profile", "print": "profile", "policy": "profile", "presets": "profile --list", "config": "profile",
-	"logs": "log", "history": "log", "audit": "log", "new": "init", "create": "init", "completions": "completion",
+	"logs": "log", "history": "log", "audit": "log", "new": "init", "create": "init", "completions": "completion", "install": "install-to", "copy": "install-to",
 }
 
 func noArgs(c *cobra.Command, args []string) error {
