@@ -239,7 +239,8 @@ var otherNames = map[string]string{
 	"explain": "why", "debug": "why", "trace": "why",
 	"exec": "run", "start": "run", "wrap": "run",
 	"show": "profile", "print": "profile", "policy": "profile", "presets": "profile --list", "config": "profile",
-	"logs": "log", "history": "log", "audit": "log", "new": "init", "create": "init", "completions": "completion", "install": "install-to", "copy": "install-to",
+	"logs": "log", "history": "log", "audit": "log", "new": "init", "create": "init", "completions": "completion",
+	"install": "install-to", "copy": "install-to",
 }
 
 func noArgs(c *cobra.Command, args []string) error {

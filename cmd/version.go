@@ -42,7 +42,9 @@ func (a *app) printVersion() error {
 	if b, ok := debug.ReadBuildInfo(); ok {
 		v = versionOf(b, archived)
 	}
-	v.Go, v.OS, v.Arch = runtime.Version(), runtime.GOOS, runtime.GOARCH
+	v.Go = runtime.Version()
+	v.OS = runtime.GOOS
+	v.Arch = runtime.GOARCH
 	t := &table{}
 	t.line("zsbx %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
 	switch {

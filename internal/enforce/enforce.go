@@ -45,6 +45,7 @@ type Caps struct {
 	MountNS     bool
 	MountReason string // why MountNS is false
 	MountHint   string // what the machine's owner can type to change that; may be ""
+	UserNSBy    string // what allows user namespaces where AppArmor can restrict them; "" elsewhere
 	IPCReason   string // why there can be no IPC namespace; "" until the kernel refused one
 	PidsReason  string // why there can be no PID namespace; "" until the kernel refused one
 	NetReason   string // why there can be no network namespace; "" until the kernel refused one

@@ -175,6 +175,7 @@ func (p *Plan) mountRequest(h *host.Host, none string, table func() mounts.Table
 		Policy:  p.Policy,
 		Host:    h,
 		UserNS:  !p.Caps.Privileged,
+		By:      p.Caps.UserNSBy,
 		Handled: landlock.Of(p.Caps.Landlock).FS,
 		Trees:   rep.cut.Trees,
 		Mounts:  slices.Concat(rep.set.ZsbxMounts, rep.set.Mounts),

@@ -17,6 +17,7 @@ import (
 	"github.com/zsbx/zsbx/internal/enforce/seccomp"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/fork"
+	"github.com/zsbx/zsbx/internal/shell"
 )
 
 // This file asks the machine what it can do. Each question is the system call itself, with
@@ -61,6 +62,7 @@ func (a *asker) privileges(c *Caps) {
 	default:
 		c.MountReason, c.MountHint = a.refusesUserNS()
 		c.MountNS = c.MountReason == ""
+		c.UserNSBy = apparmorAllows(a.read)
 	}
 }
 
@@ -251,25 +253,53 @@ func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint s
 		return "user namespaces are switched off (sysctl user.max_user_namespaces)",
 			"sudo sysctl user.max_user_namespaces=10000"
 	}
-	if apparmorRestricts(read) && read("/proc/self/attr/current") == "unconfined" {
-		return "AppArmor restricts user namespaces to programs with a profile " +
-			"(sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
+	if read(apparmorSysctl) == "1" && read(apparmorLabel) == unconfined {
+		return "AppArmor restricts user namespaces to programs with a profile", apparmorHint(ownFile())
 	}
 	return "", ""
 }
 
-const apparmorHint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+const (
+	apparmorSysctl = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+	apparmorLabel  = "/proc/self/attr/current"
+	unconfined     = "unconfined" // the label of a program without a profile
+)
 
-// apparmorRestricts reports whether programs without a suitable profile get user namespaces
-// without capabilities, or none.
-func apparmorRestricts(read func(file string) string) bool {
-	return read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
+// apparmorHint is a profile that lets a program, and no other, make user namespaces. It needs AppArmor 4.0, as
+// machines that restrict them have. The other way is for every program, so it comes last.
+func apparmorHint(program string) string {
+	profile := `abi <abi/4.0>,\nprofile zsbx "%s" flags=(unconfined) { userns, }\n`
+	load := "printf '" + profile + "' " + shell.Quote(program) + " | sudo tee /etc/apparmor.d/zsbx && " +
+		"sudo apparmor_parser -r /etc/apparmor.d/zsbx"
+	return load + " # or, for every program: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+}
+
+// apparmorAllows returns what lets this program make user namespaces where AppArmor can restrict them, "" elsewhere.
+func apparmorAllows(read func(file string) string) string {
+	switch read(apparmorSysctl) {
+	case "0":
+		return "AppArmor restricts no program: sysctl kernel.apparmor_restrict_unprivileged_userns is 0"
+	case "1":
+		if label := read(apparmorLabel); label != unconfined {
+			return "AppArmor allows it by the profile " + label
+		}
+	}
+	return ""
+}
+
+// ownFile is the file of this program.
+func ownFile() string {
+	name, err := os.Executable()
+	if err != nil {
+		return "/usr/bin/zsbx"
+	}
+	return name
 }
 
 // lateHint returns what to type after a start was refused.
 func lateHint(errno unix.Errno) string {
-	if (errno == unix.EPERM || errno == unix.EACCES) && apparmorRestricts(readSmall) {
-		return apparmorHint
+	if (errno == unix.EPERM || errno == unix.EACCES) && readSmall(apparmorSysctl) == "1" {
+		return apparmorHint(ownFile())
 	}
 	return ""
 }

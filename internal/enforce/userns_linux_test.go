@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestUserNSRefusal(t *testing.T) {
 		{"Debian's sysctl", unix.EPERM, map[string]string{clone: "0", most: "3845"}, "only root", "sudo sysctl kernel.unprivileged_userns_clone=1"},
 		{"both sysctls", unix.EPERM, map[string]string{clone: "0", most: "0"}, "only root", "sudo sysctl kernel.unprivileged_userns_clone=1"},
 		{"none left", unix.EINVAL, map[string]string{clone: "1", most: "0"}, "switched off", "sudo sysctl user.max_user_namespaces=10000"},
-		{"AppArmor", unix.EINVAL, map[string]string{most: "3845", apparmor: "1", label: "unconfined"}, "AppArmor", apparmorHint},
+		{"AppArmor", unix.EINVAL, map[string]string{most: "3845", apparmor: "1", label: "unconfined"}, "AppArmor", apparmorHint(ownFile())},
 		{"AppArmor, with a profile", unix.EINVAL, map[string]string{most: "3845", apparmor: "1", label: "zsbx (unconfined)"}, "", ""},
 	}
 	for _, test := range tests {
@@ -43,5 +44,37 @@ func TestUserNSRefusal(t *testing.T) {
 				t.Errorf("%q, %q, want %q, %q", why, hint, test.why, test.hint)
 			}
 		})
+	}
+}
+
+// TestAppArmorHint: the profile comes first, and is one for a program with any name.
+func TestAppArmorHint(t *testing.T) {
+	hint := apparmorHint("/opt/a b/it's zsbx")
+	load, every, ok := strings.Cut(hint, " # ")
+	if !ok || !strings.HasSuffix(every, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0") {
+		t.Errorf("the way for every program is not last: %q", hint)
+	}
+	print, _, _ := strings.Cut(load, " | ")
+	out, err := exec.Command("sh", "-c", print).Output()
+	const want = "abi <abi/4.0>,\nprofile zsbx \"/opt/a b/it's zsbx\" flags=(unconfined) { userns, }\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestAppArmorAllows: where user namespaces can be restricted, what allows them is known.
+func TestAppArmorAllows(t *testing.T) {
+	for _, c := range []struct{ sysctl, label, want string }{
+		{"", "unconfined", ""},
+		{"0", "unconfined", "restricts no program"},
+		{"1", "unconfined", ""},
+		{"1", "zsbx (unconfined)", "by the profile zsbx (unconfined)"},
+	} {
+		got := apparmorAllows(func(file string) string {
+			return map[string]string{apparmorSysctl: c.sysctl, apparmorLabel: c.label}[file]
+		})
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q, %q: %q", c.sysctl, c.label, got)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type Plan struct {
 	// UserNS says that the namespace is made in a user namespace, as an ordinary user must do.
 	// The command then sees files of other owners as those of nobody (65534).
 	UserNS bool
+	By     string // what allows that, for people; may be ""
 
 	Why []string // what the namespace is for, for people
 
@@ -101,6 +102,7 @@ type Request struct {
 	Policy  *resolve.Resolved
 	Host    *host.Host
 	UserNS  bool   // a user namespace is needed for it
+	By      string // what allows the user namespace; may be ""
 	None    string // why there can be no namespace, or ""
 	NoIPC   string // why there can be no IPC namespace, or ""
 	NoPids  string // why there can be no PID namespace, or ""
@@ -146,7 +148,7 @@ func New(q Request) Result {
 	}
 	overlays, noTry := q.Try.Overlays(q.Policy, writable, q.Table)
 	q.Mounts = q.Try.unprotected(q.Mounts, overlays)
-	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable, Overlays: overlays}
+	mp := &Plan{UserNS: q.UserNS, By: q.By, Why: why, Writable: writable, Overlays: overlays}
 	mp.Temp = temporary(q.Policy, overlays)
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
 	// An alias may already be in the list. If it were covered twice, the second check would
@@ -221,6 +223,9 @@ func (mp *Plan) String() string {
 	how := "with CAP_SYS_ADMIN"
 	if mp.UserNS {
 		how = "through a user namespace"
+	}
+	if mp.UserNS && mp.By != "" {
+		how += " (" + mp.By + ")"
 	}
 	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
 	if mp.IPC {
