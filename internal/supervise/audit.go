@@ -63,6 +63,7 @@ func (l *auditor) failed(c *prepared, err error) error {
 
 func (l *auditor) append(c *Command, line AuditLine) error {
 	line.Time = time.Now()
+	line.Host = hostName()
 	line.Session = c.s.ID()
 	keep, _ := strconv.ParseInt(l.Keep.Value, 0, 32)
 	err := appendLine(l.dir, int(keep), &line)
@@ -147,6 +148,7 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 type AuditLine struct {
 	Event   string    `json:"event"` // "start", before the command is started or planned anew, or "end"
 	Time    time.Time `json:"time"`
+	Host    string    `json:"host,omitempty"` // the machine's or container's name; older lines have none
 	Session string    `json:"session"`
 	*AuditStart
 	*AuditEnd
@@ -177,6 +179,12 @@ type AuditEnd struct {
 	Kept        bool      `json:"kept,omitempty"`         // some were left running
 	Hosts       []HostUse `json:"hosts,omitempty"`        // that were connected to or refused, at most 200
 	Late        bool      `json:"late,omitempty"`         // written by a later zsbx; the duration is until then
+}
+
+// hostName returns the machine's name, or "" if the kernel does not tell it.
+func hostName() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that
@@ -241,6 +249,7 @@ func days(dir string) (names []string, _ error) {
 // AuditSession is a session in the log. The end may be missing.
 type AuditSession struct {
 	Session string     `json:"session"`
+	Host    string     `json:"host,omitempty"` // of the start
 	Start   *AuditLine `json:"start"`
 	End     *AuditLine `json:"end,omitempty"`
 }
@@ -278,11 +287,12 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 			}
 			switch {
 			case s == nil:
-				s = &AuditSession{Session: l.Session, Start: l}
+				s = &AuditSession{Session: l.Session, Host: l.Host, Start: l}
 				known[l.Session] = s
 				all = append(all, s)
 			case l.AuditStart != nil:
 				s.Start = l
+				s.Host = l.Host
 			case s.End == nil || !l.Late:
 				s.End = l
 			}

@@ -215,7 +215,9 @@ func (in *note) endLog(n *track.Note) error {
 	if n.Status.Signaled() {
 		e.Signal = int(n.Status.Signal())
 	}
-	err = appendLine(dir, in.Keep, &AuditLine{Event: "end", Time: time.Now(), Session: n.ID, AuditEnd: e})
+	err = appendLine(dir, in.Keep, &AuditLine{
+		Event: "end", Time: time.Now(), Host: hostName(), Session: n.ID, AuditEnd: e,
+	})
 	if err != nil {
 		return fmt.Errorf("the audit log in %s can't be written: %w", dir, err)
 	}
