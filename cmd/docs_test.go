@@ -14,7 +14,12 @@ import (
 // if they name one.
 func TestDocLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
-	for _, f := range append(docPages(t), "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md") {
+	recipes, err := filepath.Glob(filepath.Join(recipePages, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := append(docPages(t), "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md")
+	for _, f := range append(pages, recipes...) {
 		for _, m := range link.FindAllStringSubmatch(readPage(t, f), -1) {
 			to := f
 			if m[1] != "" {
