@@ -289,6 +289,7 @@ type schema struct {
 	Additional bool               `json:"additionalProperties"` // never
 	Items      *schema            `json:"items"`
 	MinItems   int                `json:"minItems"`
+	Minimum    int                `json:"minimum"`
 }
 
 // differ returns where a value does not fit.
@@ -304,6 +305,9 @@ func (s *schema) differ(root *schema, v any, at string) (bad []error) {
 	}
 	if text, _ := v.(string); s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(text) {
 		bad = append(bad, fmt.Errorf("%s: %q does not match %s", at, text, s.Pattern))
+	}
+	if number, is := v.(int); is && number < s.Minimum {
+		bad = append(bad, fmt.Errorf("%s: %d is less than %d", at, number, s.Minimum))
 	}
 	list, _ := v.([]any)
 	for i, item := range list {
