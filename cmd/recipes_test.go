@@ -251,10 +251,10 @@ func yamlFile(text string) (v any, err error) {
 	return v, err
 }
 
-// fitsCommand compares a YAML file with a JSON schema: fits FILE SCHEMA.
+// fitsCommand compares a YAML file with a definition in a JSON schema: fits FILE SCHEMA NAME.
 func fitsCommand(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: fits FILE SCHEMA")
+	if len(args) != 3 {
+		ts.Fatalf("usage: fits FILE SCHEMA NAME")
 	}
 	v, err := yamlFile(ts.ReadFile(args[0]))
 	ts.Check(err)
@@ -262,7 +262,8 @@ func fitsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	read := json.NewDecoder(bytes.NewReader([]byte(ts.ReadFile(args[1]))))
 	read.DisallowUnknownFields()
 	ts.Check(read.Decode(root))
-	bad := root.differ(root, v, "")
+	named := &schema{Ref: "#/$defs/" + args[2]}
+	bad := named.differ(root, v, "")
 	switch {
 	case neg && bad == nil:
 		ts.Fatalf("%s fits", args[0])
