@@ -9,7 +9,7 @@ FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/shar
 # The binary names its revision, unless Git does not know it: in an archive, or in a clone of another user.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: build test race faults lint cross docs demo bench install clean
+.PHONY: build test race faults lint cross docs demo bench packages install clean
 
 build: # ./zsbx
 	CGO_ENABLED=0 $(GO) build $(PROGRESS) -trimpath -buildvcs=$(VCS) -ldflags='-s -w' -o zsbx .
@@ -45,6 +45,9 @@ demo: build # a real build inside, and two attacks that fail
 
 bench: build # docs/performance.md describes what is measured
 	./scripts/bench.sh
+
+packages: # what a release has, built twice and tried: as root on Debian
+	./scripts/packages/build.sh
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin

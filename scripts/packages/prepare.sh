@@ -12,6 +12,7 @@ umask 022
 for page in man/*.1; do
 	gzip -9 -n <"$page" >"$out/man/${page##*/}.gz"
 done
+cp scripts/packages/installed.sh scripts/packages/removed.sh "$out"
 gzip -9 -n <CHANGELOG.md >"$out/changelog.gz"
 
 # deb-changelog(5). A snapshot's version has a "-", for which Debian writes "~".
@@ -38,4 +39,5 @@ License: Expat
 TEXT
 	sed -e '1,/^Copyright/d' LICENSE | sed -e '/./,$!d' -e 's/^$/./' -e 's/^/ /'
 } >"$out/copyright"
+# apk's packages have the times of the scripts.
 find "$out" -exec touch -h -d "@$seconds" {} +
