@@ -9,7 +9,7 @@ FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/shar
 # The binary names its revision, unless Git does not know it: in an archive, or in a clone of another user.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: build test race faults lint cross docs demo bench packages install clean
+.PHONY: build test race faults lint cross docs demo bench packages soak install clean
 
 build: # ./zsbx
 	CGO_ENABLED=0 $(GO) build $(PROGRESS) -trimpath -buildvcs=$(VCS) -ldflags='-s -w' -o zsbx .
@@ -48,6 +48,9 @@ bench: build # docs/performance.md describes what is measured
 
 packages: # what a release has, built twice and tried: as root on Debian
 	./scripts/packages/build.sh
+
+soak: # attackers, trackers and ways to end, 10,000 rounds: half an hour or more, as root; it goes on where it was stopped
+	./scripts/soak.sh
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin
