@@ -49,7 +49,7 @@ bench: build # docs/performance.md describes what is measured
 packages: # what a release has, built twice and tried: as root on Debian
 	./scripts/packages/build.sh
 
-soak: # attackers, trackers and ways to end, 10,000 rounds: half an hour or more, as root; it goes on where it was stopped
+soak: # attackers, trackers and ways to end, 10,000 rounds: some minutes, as root; it goes on where it was stopped
 	./scripts/soak.sh
 
 install: build
