@@ -33,7 +33,8 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		return caps, true
 	}
 	switch {
-	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno):
+	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno),
+		se.Tag == mounts.TagOpen && se.Errno == syscall.ENOSYS:
 		caps.MountNS = false
 		caps.MountReason = why
 		caps.MountHint = ""
@@ -74,7 +75,13 @@ func forbidden(errno syscall.Errno) bool {
 // noNamespace returns why there is no namespace, or no file system for it.
 func noNamespace(se *fork.StepError) string {
 	why := ""
+	name := se.Name
 	switch se.Errno {
+	case syscall.ENOSYS:
+		if se.Tag == mounts.TagOpen { // the kernel has openat2(2), since it has Landlock
+			name = "openat2(2)"
+			why = "; a seccomp filter refuses it, as that of systemd's RestrictSUIDSGID= and DynamicUser= does"
+		}
 	case syscall.EINVAL:
 		if se.Tag != mounts.TagSetup { // which fails so in a chroot, where / is no mount
 			why = "; such namespaces are not built into this kernel"
@@ -88,7 +95,7 @@ func noNamespace(se *fork.StepError) string {
 			why = "; parts of the /proc here are covered, as in a container"
 		}
 	}
-	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
+	return fmt.Sprintf("%s: %v%s", name, se.Errno, why)
 }
 
 // noOverlay returns why there is no overlay, and what helps. Before Linux 6.5 the kernel looks at all

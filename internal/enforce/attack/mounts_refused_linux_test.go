@@ -31,6 +31,7 @@ func TestMountsRefused(t *testing.T) {
 		{&fork.StepError{Stage: "keeper", Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.ENOENT}, ""}, // removed meanwhile
 		{&fork.StepError{Stage: "keeper", Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.EINVAL}, ""}, // replaced by a directory
 		{&fork.StepError{Stage: "command", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.ENOENT}, ""},
+		{&fork.StepError{Stage: "command", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.ENOSYS}, "openat2(2): function not implemented; a seccomp filter refuses it"},
 		{&fork.StepError{Stage: "keeper", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.EMFILE}, ""}, // a shortage
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
 		{errors.New("other"), ""},
