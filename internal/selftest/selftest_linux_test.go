@@ -1,6 +1,7 @@
 package selftest_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -50,6 +51,20 @@ func TestSelfTest(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("%s is not proved", name)
 		}
+	}
+}
+
+// TestSelfTestLeaves: nothing is left in the directory for temporary files. Root can list, and so remove, what an
+// ordinary user can't.
+func TestSelfTestLeaves(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	if _, err := selftest.Run(enforce.Probe()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

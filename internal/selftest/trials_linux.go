@@ -269,6 +269,8 @@ func (s *linuxScene) tryShut(h *host.Host) error {
 	if err := errors.Join(os.Chmod(hg, mode), os.Chmod(hooks, mode)); err != nil {
 		return err
 	}
+	// What the trial without restrictions makes in it has to be found, and removed.
+	defer func() { _ = os.Chmod(hooks, 0o700) }()
 	if host.List(h, hg).Unread == nil {
 		return nil
 	}
