@@ -53,11 +53,13 @@ done
 
 echo "Linux $(uname -r), $(nproc) processors, $(date -u +%F)"
 awk -F '[\t/]' '
-	{ n[$3, $2] += $4; names[$3]; trackers[$2]; if ($5 == "FAILED") failed[$3, $2]++ }
+	{ names[$3]; trackers[$2] }
+	$5 == "held" { held[$3, $2] += $4 }
+	$5 == "FAILED" { failed[$3, $2] = 1 }
 	END {
 		for (a in names) {
 			line = sprintf("%-14s", a)
-			for (t in trackers) line = line sprintf("  %s %d held", t, n[a, t] - failed[a, t]) (failed[a, t] ? ", FAILED" : "")
+			for (t in trackers) line = line sprintf("  %s %d held", t, held[a, t]) (failed[a, t] ? ", FAILED" : "")
 			print line | "sort"
 		}
 	}' "$out"
