@@ -6,8 +6,10 @@ DESTDIR ?=
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
 FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
-# The binary names its revision, unless Git does not know it: in an archive, or in a clone of another user.
-VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
+# The binary names its revision, where the go command finds the right one: not in a clone of another user, and
+# not without a directory .git (in an archive, in what "git worktree" made). There it would take the revision
+# of a repository around this directory.
+VCS := $(shell test -d .git && git status >/dev/null 2>&1 && echo true || echo false)
 
 .PHONY: build test race faults lint cross docs demo bench packages soak install clean
 
