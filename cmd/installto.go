@@ -12,7 +12,7 @@ import (
 
 func newInstallTo(a *app) *cobra.Command {
 	return command("install-to", func(args []string) error {
-		if len(args) != 1 {
+		if len(args) != 1 || args[0] == "" {
 			return usageHint("zsbx install-to ~/.local/bin", "name one directory")
 		}
 		own, err := os.Executable()
