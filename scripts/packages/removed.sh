@@ -6,16 +6,16 @@ case "${1:-}" in
 purge | upgrade | failed-upgrade | abort-install | abort-upgrade | disappear | 1) ;;
 *)
 	loaded=/etc/apparmor.d/zsbx
-	if [ -e "$loaded" ]; then
-		rm -f "$loaded"
+	if grep -qs 'package zsbx writes' "$loaded"; then
+		rm -f "$loaded" /var/cache/apparmor/*/zsbx
 		if [ -w /sys/kernel/security/apparmor/.remove ]; then
 			printf zsbx >/sys/kernel/security/apparmor/.remove || true
 		fi
 	fi
-	rm -f /var/cache/apparmor/*/zsbx
 	cat <<'TEXT'
-zsbx: what users keep stays: records of sessions, and layers of "zsbx try" that were not
-zsbx: applied yet. Each user removes it by: rm -rf ~/.local/state/zsbx ~/.cache/zsbx-caches
+zsbx: what users keep stays: ~/.local/state/zsbx (records of sessions, logs, trust in projects,
+zsbx: and layers of "zsbx try" that were not applied yet), ~/.cache/zsbx-caches and ~/.config/zsbx
+zsbx: (policies). Each user removes it by: rm -rf ~/.local/state/zsbx ~/.cache/zsbx-caches ~/.config/zsbx
 TEXT
 	;;
 esac

@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/internal/testkit"
+)
+
+// TestPackageScripts: what packages run keeps the profile for AppArmor while one of their versions is installed,
+// and never touches one that somebody else wrote. The paths and apparmor_parser are this test's.
+func TestPackageScripts(t *testing.T) {
+	t.Parallel()
+	sh := testkit.NeedProgram(t, "sh")
+	root := t.TempDir()
+	profile := filepath.Join(root, "etc/apparmor.d/zsbx")
+	cached := filepath.Join(root, "var/cache/apparmor/1a2b.0/zsbx")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(root, "bin/apparmor_parser"), "#!"+sh+"\n")
+	shipped := readPage(t, "../scripts/packages/apparmor")
+	write(filepath.Join(root, "usr/share/zsbx/apparmor"), shipped)
+	moved := strings.NewReplacer("/etc/", root+"/etc/", "/usr/share/", root+"/usr/share/",
+		"/var/", root+"/var/", "/sys/", root+"/sys/")
+	run := func(script string, args ...string) string {
+		t.Helper()
+		name := filepath.Join(root, script)
+		write(name, moved.Replace(readPage(t, "../scripts/packages/"+script)))
+		c := exec.Command(sh, append([]string{name}, args...)...)
+		c.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", script, args, err, out)
+		}
+		return string(out)
+	}
+
+	for _, arg := range []string{"upgrade", "purge", "1"} { // of dpkg, dpkg, rpm
+		write(profile, shipped)
+		if run("removed.sh", arg); readPage(t, profile) != shipped {
+			t.Errorf("%s: the profile is gone", arg)
+		}
+	}
+	for _, arg := range []string{"remove", "0", "1.0.0-r1", "1.0.0-1"} { // of dpkg, rpm, apk, pacman
+		write(profile, shipped+"# of an older version\n")
+		run("installed.sh", arg)
+		if readPage(t, profile) != shipped {
+			t.Errorf("%s: the profile is not the package's", arg)
+		}
+		write(cached, "compiled")
+		run("removed.sh", arg)
+		for _, name := range []string{profile, cached} {
+			if _, err := os.Stat(name); !os.IsNotExist(err) {
+				t.Errorf("%s: %s: %v", arg, name, err)
+			}
+		}
+		const other = "profile zsbx /home/me/zsbx flags=(unconfined) { userns, }\n"
+		write(profile, other)
+		if out := run("installed.sh", arg); !strings.Contains(out, "stays") || readPage(t, profile) != other {
+			t.Errorf("%s: another profile was replaced: %s", arg, out)
+		}
+		if run("removed.sh", arg); readPage(t, profile) != other {
+			t.Errorf("%s: another profile was removed", arg)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(root, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	run("installed.sh", "configure") // apparmor_parser without its directory
+}
