@@ -4,9 +4,9 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,14 +86,21 @@ func archivedVersion(archived string) (version, revision string) {
 	if n < 2 || len(revision) < shortRevision {
 		return "", ""
 	}
-	tag, later, _ := strings.Cut(tag, "-g") // as in git-describe(1)
-	if later == "" && semver.IsValid(tag) {
+	since := described.FindStringSubmatch(tag)
+	switch {
+	case since != nil:
+		tag = since[1]
+	case semver.Canonical(tag) == tag && tag != "":
 		return tag, revision
+	default:
+		tag = ""
 	}
-	tag = tag[:max(0, strings.LastIndex(tag, "-"))] // what is left is the number of commits since
 	major := cmp.Or(semver.Major(tag), "v0")
 	return module.PseudoVersion(major, tag, time.Unix(seconds, 0).UTC(), revision[:shortRevision]), revision
 }
+
+// described is what git-describe(1) says of a commit after a tag: how many are in between, and its revision.
+var described = regexp.MustCompile(`^(.+)-[0-9]+-g[0-9a-f]+$`)
 
 // shortRevision is the length of a revision in a pseudo-version.
 const shortRevision = 12
