@@ -47,7 +47,8 @@ func TestPackageScripts(t *testing.T) {
 
 	for _, arg := range []string{"upgrade", "purge", "1"} { // of dpkg, dpkg, rpm
 		write(profile, shipped)
-		if run("removed.sh", arg); readPage(t, profile) != shipped {
+		run("removed.sh", arg)
+		if readPage(t, profile) != shipped {
 			t.Errorf("%s: the profile is gone", arg)
 		}
 	}
@@ -69,7 +70,8 @@ func TestPackageScripts(t *testing.T) {
 		if out := run("installed.sh", arg); !strings.Contains(out, "stays") || readPage(t, profile) != other {
 			t.Errorf("%s: another profile was replaced: %s", arg, out)
 		}
-		if run("removed.sh", arg); readPage(t, profile) != other {
+		run("removed.sh", arg)
+		if readPage(t, profile) != other {
 			t.Errorf("%s: another profile was removed", arg)
 		}
 	}
