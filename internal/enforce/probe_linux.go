@@ -280,7 +280,7 @@ func apparmorAllows(read func(file string) string) string {
 	case "0":
 		return "AppArmor restricts no program: sysctl kernel.apparmor_restrict_unprivileged_userns is 0"
 	case "1":
-		if label := read(apparmorLabel); label != unconfined {
+		if label := read(apparmorLabel); label != unconfined && label != "" {
 			return "AppArmor allows it by the profile " + label
 		}
 	}

@@ -68,6 +68,7 @@ func TestAppArmorAllows(t *testing.T) {
 		{"", "unconfined", ""},
 		{"0", "unconfined", "restricts no program"},
 		{"1", "unconfined", ""},
+		{"1", "", ""}, // it can't be read
 		{"1", "zsbx (unconfined)", "by the profile zsbx (unconfined)"},
 	} {
 		got := apparmorAllows(func(file string) string {
