@@ -54,14 +54,14 @@ packages: # what a release has, built twice and tried: as root on Debian
 soak: # attackers, trackers and ways to end, 10,000 rounds: some minutes, as root; it goes on where it was stopped
 	./scripts/soak.sh
 
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin
+install: build # BSD's install has another -D
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(FISH)
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install -m 755 zsbx $(DESTDIR)$(PREFIX)/bin/zsbx
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -D -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
-	install -D -m 644 completions/_zsbx $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_zsbx
-	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
+	install -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
+	install -m 644 completions/_zsbx $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_zsbx
+	install -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
 
 clean:
 	rm -f zsbx
