@@ -267,10 +267,11 @@ const (
 
 // apparmorHint is a profile that lets a program, and no other, make user namespaces. It needs AppArmor 4.0, as
 // machines that restrict them have. The other way is for every program, so it comes last.
+// The profile of the packages is zsbx, for /usr/bin/zsbx: this one is beside it.
 func apparmorHint(program string) string {
-	profile := `abi <abi/4.0>,\nprofile zsbx "%s" flags=(unconfined) { userns, }\n`
-	load := "printf '" + profile + "' " + shell.Quote(program) + " | sudo tee /etc/apparmor.d/zsbx && " +
-		"sudo apparmor_parser -r /etc/apparmor.d/zsbx"
+	profile := `abi <abi/4.0>,\nprofile zsbx-local "%s" flags=(unconfined) { userns, }\n`
+	load := "printf '" + profile + "' " + shell.Quote(program) + " | sudo tee /etc/apparmor.d/zsbx-local && " +
+		"sudo apparmor_parser -r /etc/apparmor.d/zsbx-local"
 	return load + " # or, for every program: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 }
 

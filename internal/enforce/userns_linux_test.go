@@ -54,9 +54,12 @@ func TestAppArmorHint(t *testing.T) {
 	if !ok || !strings.HasSuffix(every, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0") {
 		t.Errorf("the way for every program is not last: %q", hint)
 	}
+	if strings.Contains(load, "/etc/apparmor.d/zsbx ") || !strings.HasSuffix(load, "/etc/apparmor.d/zsbx-local") {
+		t.Errorf("the packages' profile would be replaced: %q", load)
+	}
 	print, _, _ := strings.Cut(load, " | ")
 	out, err := exec.Command("sh", "-c", print).Output()
-	const want = "abi <abi/4.0>,\nprofile zsbx \"/opt/a b/it's zsbx\" flags=(unconfined) { userns, }\n"
+	const want = "abi <abi/4.0>,\nprofile zsbx-local \"/opt/a b/it's zsbx\" flags=(unconfined) { userns, }\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
