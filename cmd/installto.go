@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -31,7 +32,11 @@ func installTo(program, place string) (err error) {
 		return err
 	}
 	defer from.Close()
-	to, err := os.CreateTemp(filepath.Dir(place), ".zsbx-*")
+	dir := filepath.Dir(place)
+	to, err := os.CreateTemp(dir, ".zsbx-*")
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", dir, pe.Err) // nobody knows the temporary name
+	}
 	if err != nil {
 		return err
 	}
