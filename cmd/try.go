@@ -210,13 +210,22 @@ func layerTable(all []*listed) *table {
 // age returns how long ago something was, for people.
 func age(when time.Time) string { return time.Since(when).Truncate(time.Second).String() }
 
+// findLayer finds a layer by its id, its name or the beginning of its id.
+func findLayer(ref string) (*layer.Layer, error) {
+	l, err := layer.Find(supervise.LayerState(), ref)
+	if err != nil {
+		return nil, refusal(supervise.CodeSession, "zsbx try list", "%w", err)
+	}
+	return l, nil
+}
+
 // findLayers finds layers by ids, names or beginnings of ids.
 func findLayers(refs []string) (all []*layer.Layer, _ error) {
 	var errs []error
 	for _, ref := range refs {
-		l, err := layer.Find(supervise.LayerState(), ref)
+		l, err := findLayer(ref)
 		if err != nil {
-			errs = append(errs, refusal(supervise.CodeSession, "zsbx try list", "%w", err))
+			errs = append(errs, err)
 			continue
 		}
 		same := func(x *layer.Layer) bool { return x.Session == l.Session }

@@ -54,11 +54,10 @@ func (o *tryApply) run(a *app, args []string) error {
 	if o.errs != nil {
 		return errors.Join(o.errs...)
 	}
-	all, err := findLayers(args[:1])
+	l, err := findLayer(args[0])
 	if err != nil {
 		return err
 	}
-	l := all[0]
 	if o.undo {
 		return a.undo(l)
 	}

@@ -43,11 +43,10 @@ func (o *tryShow) run(a *app, args []string) error {
 	if o.errs != nil {
 		return errors.Join(o.errs...)
 	}
-	all, err := findLayers(args[:1])
+	l, err := findLayer(args[0])
 	if err != nil {
 		return err
 	}
-	l := all[0]
 	var at []spot
 	var errs []error
 	for _, word := range args[1:] {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // tryDialogues take place in a shell on a pseudo-terminal, in an empty directory: a command has written files,
@@ -155,6 +157,6 @@ func TestTryHangup(t *testing.T) {
 func needLayers(t *testing.T) {
 	t.Helper()
 	if why := noLayers(); why != "" {
-		t.Skip(why)
+		testkit.Lacks(t, testkit.UserNS, why)
 	}
 }

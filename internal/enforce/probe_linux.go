@@ -60,9 +60,8 @@ func (a *asker) privileges(c *Caps) {
 		// In a user namespace root would lose its power over the files of others.
 		c.MountReason = "CAP_SYS_ADMIN is missing"
 	default:
-		c.MountReason, c.MountHint = a.refusesUserNS()
+		c.MountReason, c.MountHint, c.UserNSBy = a.refusesUserNS()
 		c.MountNS = c.MountReason == ""
-		c.UserNSBy = apparmorAllows(a.read)
 	}
 }
 
@@ -228,9 +227,9 @@ func installListener() unix.Errno {
 
 // refusesUserNS returns why an ordinary user gets no user namespace in which mounts are
 // allowed, if that is certain without making one, and what the machine's owner can type to
-// change it. It takes some microseconds. On such a machine it saves each start a process that
-// would be refused, for which AppArmor would also log a line.
-func (a *asker) refusesUserNS() (why, hint string) {
+// change it; or else what allows it (see apparmor). It takes some microseconds. On such a machine
+// it saves each start a process that would be refused, for which AppArmor would also log a line.
+func (a *asker) refusesUserNS() (why, hint, by string) {
 	// The kernel always refuses the second flag with EINVAL. Another error comes from Debian's
 	// kernels, where only root may have user namespaces, or from a seccomp filter, such as an
 	// outer zsbx's.
@@ -241,22 +240,40 @@ func (a *asker) refusesUserNS() (why, hint string) {
 
 // userNSRefusal explains the error of an unshare(2) with an invalid flag. read reads files of
 // procfs.
-func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint string) {
-	if errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
-		return "only root may make user namespaces (sysctl kernel.unprivileged_userns_clone)",
-			"sudo sysctl kernel.unprivileged_userns_clone=1"
+func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint, by string) {
+	switch {
+	case errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		why = "only root may make user namespaces (sysctl kernel.unprivileged_userns_clone)"
+		hint = "sudo sysctl kernel.unprivileged_userns_clone=1"
+	case errno != unix.EINVAL && errno != 0:
+		why = "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error()
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		why = "user namespaces are switched off (sysctl user.max_user_namespaces)"
+		hint = "sudo sysctl user.max_user_namespaces=10000"
+	default:
+		return apparmor(read)
 	}
-	if errno != unix.EINVAL && errno != 0 {
-		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
+	return why, hint, ""
+}
+
+// apparmor returns why AppArmor lets this program make no user namespaces, or else what lets it make them
+// where AppArmor can restrict them.
+func apparmor(read func(file string) string) (why, hint, by string) {
+	switch read(apparmorSysctl) {
+	case "0":
+		return "", "", "AppArmor restricts no program: sysctl kernel.apparmor_restrict_unprivileged_userns is 0"
+	case "1":
+	default:
+		return "", "", ""
 	}
-	if read("/proc/sys/user/max_user_namespaces") == "0" {
-		return "user namespaces are switched off (sysctl user.max_user_namespaces)",
-			"sudo sysctl user.max_user_namespaces=10000"
+	switch label := read(apparmorLabel); label {
+	case "":
+		return "", "", ""
+	case unconfined:
+		return "AppArmor restricts user namespaces to programs with a profile", apparmorHint(ownFile()), ""
+	default:
+		return "", "", "AppArmor allows it by the profile " + label
 	}
-	if read(apparmorSysctl) == "1" && read(apparmorLabel) == unconfined {
-		return "AppArmor restricts user namespaces to programs with a profile", apparmorHint(ownFile())
-	}
-	return "", ""
 }
 
 const (
@@ -273,19 +290,6 @@ func apparmorHint(program string) string {
 	load := "printf '" + profile + "' " + shell.Quote(program) + " | sudo tee /etc/apparmor.d/zsbx-local && " +
 		"sudo apparmor_parser -r /etc/apparmor.d/zsbx-local"
 	return load + " # or, for every program: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-}
-
-// apparmorAllows returns what lets this program make user namespaces where AppArmor can restrict them, "" elsewhere.
-func apparmorAllows(read func(file string) string) string {
-	switch read(apparmorSysctl) {
-	case "0":
-		return "AppArmor restricts no program: sysctl kernel.apparmor_restrict_unprivileged_userns is 0"
-	case "1":
-		if label := read(apparmorLabel); label != unconfined && label != "" {
-			return "AppArmor allows it by the profile " + label
-		}
-	}
-	return ""
 }
 
 // ownFile is the file of this program.

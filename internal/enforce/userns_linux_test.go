@@ -39,7 +39,7 @@ func TestUserNSRefusal(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			why, hint := userNSRefusal(test.errno, func(file string) string { return test.files[file] })
+			why, hint, _ := userNSRefusal(test.errno, func(file string) string { return test.files[file] })
 			if (why == "") != (test.why == "") || !strings.Contains(why, test.why) || hint != test.hint {
 				t.Errorf("%q, %q, want %q, %q", why, hint, test.why, test.hint)
 			}
@@ -74,7 +74,7 @@ func TestAppArmorAllows(t *testing.T) {
 		{"1", "", ""}, // it can't be read
 		{"1", "zsbx (unconfined)", "by the profile zsbx (unconfined)"},
 	} {
-		got := apparmorAllows(func(file string) string {
+		_, _, got := apparmor(func(file string) string {
 			return map[string]string{apparmorSysctl: c.sysctl, apparmorLabel: c.label}[file]
 		})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -3,6 +3,7 @@ package attack_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func (p *place) tryPlan(t testing.TB) *enforce.Plan {
 	plan.UseLayer(state)
 	t.Cleanup(func() {
 		for i := range plan.Layered() { // the kernel makes a directory there that is closed
-			_ = os.Chmod(fmt.Sprintf("%s/%d/work/work", state, i), 0o700)
+			_ = os.Chmod(filepath.Join(state, fmt.Sprint(i), "work", "work"), 0o700)
 		}
 	})
 	return plan
