@@ -1,6 +1,8 @@
 package review
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -19,16 +21,18 @@ const maxSearched = 1_000_000
 // maxNested is how often links may lead to links.
 const maxNested = 8
 
-// findLinks finds the links in trees by which programs outside come to what they run or trust: the file may
+// learnLinks finds the links in trees by which programs outside come to what they run or trust: the file may
 // have any name. A link that a change makes is judged itself.
-func (r *Review) findLinks() {
+func (r *Review) learnLinks() {
 	changed := make(map[int]bool)
 	for i := range r.Changes {
 		changed[r.Changes[i].Tree] = true
 	}
 	links := make(map[int][]string)
 	for tree := range changed {
-		links[tree] = r.files.Links(tree)
+		all, whole := r.files.Links(tree)
+		links[tree] = all
+		r.unknown[tree] = !whole
 	}
 	for range maxNested {
 		found := false
@@ -128,13 +132,20 @@ func (r *Review) throughLink(tree int, rel string) (why string, is bool) {
 }
 
 // Links looks at outer directories first.
-func (d *opened) Links(tree int) (all []string) {
+func (d *opened) Links(tree int) (all []string, whole bool) {
+	return findLinks(d.trees[tree], maxSearched)
+}
+
+// findLinks finds the links among the first left entries of a tree.
+func findLinks(root *os.File, left int) (all []string, whole bool) {
 	const some = 4096
-	left := maxSearched
 	for dirs := []string{"."}; len(dirs) > 0; dirs = dirs[1:] {
-		dir, err := safepath.OpenBelow(d.trees[tree], dirs[0], os.O_RDONLY|unix.O_DIRECTORY)
-		if err != nil {
+		dir, err := safepath.OpenBelow(root, dirs[0], os.O_RDONLY|unix.O_DIRECTORY)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 			continue // what is closed to the user is closed to programs, too
+		}
+		if err != nil {
+			return all, false
 		}
 		for err == nil {
 			var entries []fs.DirEntry
@@ -151,10 +162,13 @@ func (d *opened) Links(tree int) (all []string) {
 			left -= len(entries)
 			if left < 0 {
 				dir.Close()
-				return all
+				return all, false
 			}
 		}
 		dir.Close()
+		if err != io.EOF {
+			return all, false
+		}
 	}
-	return all
+	return all, true
 }

@@ -74,6 +74,9 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 	if !is {
 		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
 	}
+	if !is && r.unknown[c.Tree] {
+		return "not all links of the tree could be found: one may lead here", true
+	}
 	return why, is
 }
 

@@ -21,6 +21,7 @@ type Review struct {
 	files     Files
 	at        map[key]int      // where a change is in Changes
 	names     map[key][]string // other names of a path, by way of links, that programs outside know
+	unknown   map[int]bool     // trees of which not all links are known
 	looks     [][]Look         // for each change
 }
 
@@ -34,7 +35,7 @@ type Files interface {
 	Text(tree int, path string, old bool) ([]byte, error) // at most maxText+1 bytes of a regular file
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
 	Has(tree int, path string) bool                       // there is something in the tree
-	Links(tree int) []string                              // all symbolic links of the tree, if it is not too big
+	Links(tree int) (all []string, whole bool)            // symbolic links of the tree; whole if these are all
 }
 
 // Options says how a review is shown.
@@ -48,8 +49,9 @@ type Options struct {
 func New(trees []string, changes []layer.Change, files Files, o Options) *Review {
 	r := &Review{
 		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
-		looks: make([][]Look, len(changes)),
-		names: make(map[key][]string),
+		looks:   make([][]Look, len(changes)),
+		names:   make(map[key][]string),
+		unknown: make(map[int]bool),
 	}
 	for _, pattern := range o.Denied {
 		g, err := glob.Parse(pattern)
@@ -58,7 +60,7 @@ func New(trees []string, changes []layer.Change, files Files, o Options) *Review
 		}
 	}
 	r.index()
-	r.findLinks()
+	r.learnLinks()
 	for i := range changes {
 		r.looks[i] = r.judge(&changes[i])
 	}

@@ -14,6 +14,7 @@ import (
 type memory struct {
 	is, was map[string]string
 	links   []string // of the tree
+	many    bool     // not all of its links are known
 }
 
 func (m memory) side(old bool) map[string]string {
@@ -36,7 +37,7 @@ func (m memory) Link(_ int, rel string, old bool) (string, error) {
 	return string(text), err
 }
 
-func (m memory) Links(int) []string { return m.links }
+func (m memory) Links(int) ([]string, bool) { return m.links, !m.many }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
 
@@ -244,6 +245,19 @@ func TestLooks(t *testing.T) {
 		if !slices.Equal(got, c.want) || r.Clean() != (c.want == nil) {
 			t.Errorf("%s %s: %v, not %v", c.change.Op, c.change.Path, got, c.want)
 		}
+	}
+}
+
+// TestManyLinks: where not all links of a tree are known, what one may lead to needs a look. The control is a tree
+// whose links are known.
+func TestManyLinks(t *testing.T) {
+	all := []layer.Change{added("rc", 0o644, 1)}
+	if r := New([]string{"/t"}, all, memory{}, Options{}); !r.Clean() {
+		t.Error("control:", r.Summary())
+	}
+	r := New([]string{"/t"}, all, memory{many: true}, Options{})
+	if r.Clean() || !strings.Contains(r.Summary(), "not all links") {
+		t.Error(r.Summary())
 	}
 }
 
