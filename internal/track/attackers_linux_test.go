@@ -67,21 +67,19 @@ func say(s string) { _, _ = syscall.Write(1, []byte(s+"\n")) }
 // attacks leave processes behind and return.
 func attacks() map[string]func() {
 	return map[string]func(){
-		"setsid":     func() { rawChild(func() { raw(unix.SYS_SETSID, 0, 0, 0); rawPause() }) },
-		"doublefork": func() { rawDaemon(2) },
-		"triplefork": func() { rawDaemon(3) },
-		"many":       func() { attackMany() },
-		"hopper":     func() { rawChild(rawHop) },
-		"hoppers":    func() { attackHoppers() },
-		"nodump":     func() { raw(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0); rawDaemon(2) },
-		"subreaper": func() {
-			rawChild(func() { raw(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0); rawDaemon(2); rawPause() })
-		},
-		"pdeathsig":   func() { raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0); rawDaemon(1) },
+		"setsid":      func() { rawChild(rawSetsid) },
+		"doublefork":  func() { attackDaemon(2) },
+		"triplefork":  func() { attackDaemon(3) },
+		"many":        func() { attackMany() },
+		"hopper":      func() { rawChild(rawHop) },
+		"hoppers":     func() { attackHoppers() },
+		"nodump":      func() { raw(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0); attackDaemon(2) },
+		"subreaper":   func() { rawChild(rawSubreaper) },
+		"pdeathsig":   func() { raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0); attackDaemon(1) },
 		"cloneparent": func() { attackCloneParent() },
-		"stopped":     func() { rawChild(func() { raw(unix.SYS_KILL, uintptr(unix.Getpid()), uintptr(unix.SIGSTOP), 0) }) },
+		"stopped":     func() { rawChild(rawStopOnce) },
 		"stoppedself": func() { rawChild(rawStopSelf) },
-		"ignoring":    func() { attackIgnoring() },
+		"ignoring":    func() { rawChild(rawIgnoring) },
 		"ptraced":     func() { rawChild(rawTraced) },
 		"vfork":       func() { rawChild(rawVforkBlocked) },
 		"zombie":      func() { attackZombieLeader() },
@@ -92,12 +90,44 @@ func attacks() map[string]func() {
 	}
 }
 
+// rawSetsid has its own terminal session.
+//
+//go:nosplit
+//go:norace
+func rawSetsid() {
+	raw(unix.SYS_SETSID, 0, 0, 0)
+	rawPause()
+}
+
+// rawSubreaper becomes the parent of what its descendants leave.
+//
+//go:nosplit
+//go:norace
+func rawSubreaper() {
+	raw(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0)
+	rawDaemon(2)
+	rawPause()
+}
+
+// rawStopOnce stops itself, and ends when it is continued.
+//
+//go:nosplit
+//go:norace
+func rawStopOnce() {
+	raw(unix.SYS_KILL, uintptr(raw(unix.SYS_GETPID, 0, 0, 0)), uintptr(unix.SIGSTOP), 0)
+}
+
+func attackDaemon(depth int) {
+	runtime.LockOSThread()
+	rawDaemon(depth)
+}
+
 // rawDaemon forks depth times. Each parent except the first exits, and each child has its own
 // terminal session.
 //
+//go:nosplit
 //go:norace
 func rawDaemon(depth int) {
-	runtime.LockOSThread()
 	if pid := rawFork(0); pid != 0 {
 		raw(unix.SYS_WAIT4, uintptr(pid), 0, unix.WNOHANG)
 		return
@@ -114,6 +144,7 @@ func rawDaemon(depth int) {
 // rawHop forks and exits over and over, so that its pid changes all the time. It ends by itself
 // after some seconds, since nothing else could end it if a test fails.
 //
+//go:nosplit
 //go:norace
 func rawHop() {
 	ts := unix.Timespec{Nsec: 50_000}
@@ -144,7 +175,7 @@ func attackThousand() {
 //go:norace
 func attackMany() {
 	for range 40 {
-		rawDaemon(2)
+		attackDaemon(2)
 	}
 }
 
@@ -157,6 +188,7 @@ func attackCloneParent() {
 	}
 }
 
+//go:nosplit
 //go:norace
 func rawStopSelf() {
 	for {
@@ -164,17 +196,19 @@ func rawStopSelf() {
 	}
 }
 
+// rawIgnoring blocks all signals.
+//
+//go:nosplit
 //go:norace
-func attackIgnoring() {
+func rawIgnoring() {
 	mask := ^uint64(0)
-	rawChild(func() {
-		raw6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8)
-		rawPause()
-	})
+	raw6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8)
+	rawPause()
 }
 
 // rawTraced is a tracer with a traced child that is stopped.
 //
+//go:nosplit
 //go:norace
 func rawTraced() {
 	if rawFork(0) == 0 {
@@ -186,6 +220,7 @@ func rawTraced() {
 
 // rawVforkBlocked sleeps in vfork(2) until its child would execute.
 //
+//go:nosplit
 //go:norace
 func rawVforkBlocked() {
 	if rawFork(unix.CLONE_VFORK) == 0 {
@@ -235,7 +270,7 @@ func attackNamespaces() {
 	c.Stdout = os.Stdout
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, Setsid: true}
 	if err := c.Start(); err != nil {
-		rawDaemon(3)
+		attackDaemon(3)
 	}
 }
 
@@ -250,6 +285,7 @@ func attackRenamed() {
 
 // rawOtherUID becomes another user, if that is allowed.
 //
+//go:nosplit
 //go:norace
 func rawOtherUID() {
 	raw(unix.SYS_SETRESUID, 65534, 65534, 65534)

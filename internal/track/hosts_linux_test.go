@@ -32,6 +32,7 @@ func bombs() map[string]func() {
 	}
 }
 
+//go:nosplit
 //go:norace
 func rawBomb() {
 	for {
@@ -39,6 +40,7 @@ func rawBomb() {
 	}
 }
 
+//go:nosplit
 //go:norace
 func rawBombSetsid() {
 	for {

@@ -20,8 +20,12 @@ func raw(nr, a, b, c uintptr) int {
 	return int(r)
 }
 
-// rawFork forks. The child has one thread and may only make raw calls.
+// rawFork forks. The child has one thread, so nothing in it may call Go's scheduler: each
+// function that it calls has to be nosplit. Go tells a goroutine that has run for 10 ms to give
+// way by a mark that other functions look at when they begin, and fork(2) copies the mark. With a
+// locked thread the child would wait for ever.
 //
+//go:nosplit
 //go:norace
 func rawFork(flags uintptr) int {
 	r, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
@@ -31,6 +35,7 @@ func rawFork(flags uintptr) int {
 	return int(r)
 }
 
+//go:nosplit
 //go:norace
 func rawExit() {
 	for {
@@ -40,6 +45,7 @@ func rawExit() {
 
 // rawPause sleeps for a limited time, so that a killed test leaves nothing for ever.
 //
+//go:nosplit
 //go:norace
 func rawPause() {
 	ts := unix.Timespec{Sec: 120}
@@ -47,8 +53,9 @@ func rawPause() {
 	rawExit()
 }
 
-// rawChild forks a child that runs f.
+// rawChild forks a child that runs f, which is nosplit.
 //
+//go:nosplit
 //go:norace
 func rawChild(f func()) {
 	runtime.LockOSThread()

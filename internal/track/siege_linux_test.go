@@ -21,6 +21,7 @@ func playFakeKeeper() {
 	time.Sleep(2 * testkit.Patience)
 }
 
+//go:nosplit
 //go:norace
 func rawFakeKeeper() {
 	if rawFork(0) != 0 {
