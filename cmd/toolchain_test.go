@@ -45,6 +45,7 @@ func toolchainEnv(e *testscript.Env) error {
 	e.Setenv("REPO", repo)
 	e.Setenv("NODE_DIR", nodeDir())
 	e.Setenv("REAL_GOMODCACHE", goModCache())
+	e.Setenv("REAL_GOCACHE", toolDirs()["REAL_GOCACHE"])
 	e.Setenv("GOPROXY", "off")
 	e.Setenv("GOFLAGS", "-mod=mod")
 	e.Setenv("GONOSUMDB", "*")
