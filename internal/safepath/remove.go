@@ -2,7 +2,7 @@ package safepath
 
 import (
 	"cmp"
-	"errors"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -14,68 +14,93 @@ import (
 
 // RemoveTree removes a file, or a directory and all that is in it, which a command may have closed or may
 // go on writing to. It follows no link. What is not there is no error.
-func RemoveTree(dir string) error {
-	if os.Remove(dir) == nil {
+func RemoveTree(name string) error {
+	above, err := openDir(filepath.Dir(name))
+	if err == nil {
+		defer unix.Close(above)
+		err = RemoveAt(above, filepath.Base(name))
+	}
+	if err == nil || err == unix.ENOENT {
 		return nil
 	}
-	// Root needs no rights, and must not follow a link that is put there meanwhile.
-	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
-		os.Chmod(dir, 0o700)
+	return &fs.PathError{Op: "remove", Path: name, Err: err}
+}
+
+// RemoveAt is RemoveTree for what an open directory has by a name.
+func RemoveAt(dir int, name string) error {
+	err := remove(dir, name)
+	if err != unix.ENOTEMPTY {
+		return err
 	}
-	root, err := OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	unlock(dir, name)
+	top, err := OpenAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer unix.Close(top)
 	for range 1 << 22 { // levels: a process that reap can't find may go on making more
-		err = empty(root, func(name string) error { return raise(root, name) })
+		err = empty(top, func(name string) error { return raise(top, name) })
 		if err == nil {
-			err = unix.Rmdir(dir)
+			err = remove(dir, name)
 		}
-		if !errors.Is(err, unix.ENOTEMPTY) {
+		if err != unix.ENOTEMPTY {
 			break
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return &fs.PathError{Op: "remove", Path: dir, Err: err}
+	return err
 }
 
-// empty removes the files and the empty directories in a directory, and calls more for each
-// of the others.
-func empty(root *os.Root, more func(name string) error) (failed error) {
-	d, err := root.Open(".")
+// remove removes a file or an empty directory. What is not there is no error.
+func remove(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if err == unix.EISDIR || err == unix.EPERM { // macOS has the second for directories
+		noFile := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+		if noFile != unix.ENOTDIR {
+			err = noFile
+		}
+	}
+	if err == unix.ENOENT {
+		return nil
+	}
+	return err
+}
+
+// empty removes the files and the empty directories in a directory, and calls more for each of the others.
+func empty(dir int, more func(name string) error) (failed error) {
+	fd, err := OpenAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
+	d := os.NewFile(uintptr(fd), ".")
 	defer d.Close()
 	for err == nil {
 		var names []string
 		names, err = d.Readdirnames(1024)
 		for _, name := range names {
-			if root.Remove(name) != nil {
-				_ = root.Chmod(name, 0o700) // the command may have taken rights away (a Go module cache)
-				failed = cmp.Or(failed, more(name))
+			left := remove(dir, name)
+			if left == unix.ENOTEMPTY {
+				unlock(dir, name) // the command may have taken rights away (a Go module cache)
+				left = more(name)
 			}
+			failed = cmp.Or(failed, left)
 		}
+	}
+	if err != io.EOF {
+		failed = cmp.Or(failed, err)
 	}
 	return failed
 }
 
-// raise removes a directory, and moves those in it up to root: however deep they are, few
+// raise removes a directory, and moves those in it up to top: however deep they are, few
 // files are open at a time.
-func raise(root *os.Root, name string) error {
-	dir, err := root.OpenRoot(name)
+func raise(top int, name string) error {
+	dir, err := OpenAt(top, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer unix.Close(dir)
 	err = empty(dir, func(below string) error {
-		return root.Rename(filepath.Join(name, below), strconv.FormatUint(rand.Uint64(), 36))
+		return unix.Renameat(dir, below, top, strconv.FormatUint(rand.Uint64(), 36))
 	})
-	return cmp.Or(err, root.Remove(name))
+	return cmp.Or(err, remove(top, name))
 }

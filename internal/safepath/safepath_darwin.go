@@ -2,6 +2,7 @@ package safepath
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
@@ -20,6 +21,13 @@ func openDir(path string) (int, error) {
 // openBelow opens a path below a directory. Links in it are errors.
 func openBelow(dir int, rel string, flags int) (int, error) {
 	return unix.Openat(dir, rel, flags|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
+}
+
+// unlock gives the owner of a directory all rights. Root needs none.
+func unlock(dir int, name string) {
+	if os.Geteuid() != 0 {
+		_ = unix.Fchmodat(dir, name, 0o700, unix.AT_SYMLINK_NOFOLLOW)
+	}
 }
 
 // ChangeTime returns a file's status change time (inode(7)), which cannot be set.

@@ -2,6 +2,8 @@ package safepath
 
 import (
 	"io/fs"
+	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -24,6 +26,18 @@ func openBelow(dir int, rel string, flags int) (int, error) {
 		Flags:   uint64(flags) | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 	})
+}
+
+// unlock gives the owner of a directory all rights. Root needs none.
+func unlock(dir int, name string) {
+	if os.Geteuid() == 0 {
+		return
+	}
+	fd, err := openBelow(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700) // that directory, whatever has its name by now
+		_ = unix.Close(fd)
+	}
 }
 
 // ChangeTime returns a file's status change time (inode(7)), which cannot be set.
