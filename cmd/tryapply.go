@@ -84,7 +84,7 @@ func (o *tryApply) run(a *app, args []string) error {
 
 // undo takes back what was applied of a layer.
 func (a *app) undo(l *layer.Layer) error {
-	if err := apply.Undo(l); err != nil {
+	if err := apply.Undo(l, apply.Options{}); err != nil {
 		return err
 	}
 	if a.say.json {

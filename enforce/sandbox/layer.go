@@ -189,7 +189,7 @@ func (l *Layer) Apply(o LayerOptions) (left []LayerChange, _ error) {
 func (l *Layer) Undo() error {
 	settled, err := l.settled()
 	if err == nil {
-		err = errorOf(apply.Undo(settled))
+		err = errorOf(apply.Undo(settled, apply.Options{}))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,12 +24,12 @@ const maxAttribute = 64 << 10
 
 // Attributes returns the extended attributes of an entry in an open directory that belong to the user: user.*
 // but for the overlay's, access control lists and capabilities. It follows no link.
-func Attributes(dir *os.File, name string) (map[string]string, error) {
+func Attributes(dir *os.File, name string) (map[string][]byte, error) {
 	return AttributesAt(int(dir.Fd()), name)
 }
 
 // AttributesAt is Attributes for a descriptor.
-func AttributesAt(dir int, name string) (map[string]string, error) {
+func AttributesAt(dir int, name string) (map[string][]byte, error) {
 	a, err := attributesAt(dir, name)
 	return a.own, err
 }
@@ -46,7 +47,7 @@ func Unmark(fd int) error {
 
 // attributes are the extended attributes of an entry.
 type attributes struct {
-	own     map[string]string
+	own     map[string][]byte
 	origin  bool   // the kernel copied it from the lower directory: a command made what has none
 	opaque  bool   // the kernel hides what a lower directory has
 	strange string // the name of one that only the kernel should make, and did not
@@ -91,9 +92,9 @@ func attributesAt(dir int, name string) (a attributes, err error) {
 			a.strange = attr
 		default:
 			if a.own == nil {
-				a.own = make(map[string]string)
+				a.own = make(map[string][]byte)
 			}
-			a.own[attr] = string(value[:size])
+			a.own[attr] = bytes.Clone(value[:size])
 		}
 	}
 	return a, nil
@@ -114,7 +115,7 @@ func copyAttributes(from, to *os.File) error {
 	own, err := Attributes(from, ".")
 	for name, value := range own {
 		if err == nil {
-			err = unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0)
+			err = unix.Fsetxattr(int(to.Fd()), name, value, 0)
 		}
 	}
 	return err

@@ -1,15 +1,9 @@
 package layer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-
-	"github.com/zsbx/zsbx/internal/files"
 )
 
 const declinedFile = "declined" // in a layer, once a conflict was decided for the tree
@@ -35,18 +29,12 @@ func (l *Layer) Decline(changes []Change) error {
 	for i := range changes {
 		d.Places = append(d.Places, spot{changes[i].Tree, quoted(changes[i].Path)})
 	}
-	return l.save(declinedFile, &d, os.Rename)
+	return l.Save(declinedFile, &d)
 }
 
 func (l *Layer) readDeclined() (d declined, err error) {
 	d.Version = recordVersion
-	b, err := files.Read(filepath.Join(l.Dir, declinedFile), maxSeen)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &d)
-	}
+	err = l.Load(declinedFile, &d)
 	if err == nil && d.Version != recordVersion {
 		err = errors.New("another version of zsbx wrote it")
 	}

@@ -85,7 +85,7 @@ func (e *entry) open() (*os.File, error) {
 }
 
 // link returns where a symbolic link leads.
-func (e *entry) link() (string, error) { return safepath.ReadLink(e.dir, e.name) }
+func (e *entry) link() (string, error) { return safepath.ReadLink(int(e.dir.Fd()), e.name) }
 
 // sum returns the SHA-256 of a file's content, or of where a link leads.
 func (e *entry) sum() (string, error) {
@@ -128,7 +128,7 @@ func same(upper, lower *entry) (bool, error) {
 		return false, err
 	}
 	y, err := Attributes(lower.dir, lower.name)
-	if err != nil || !maps.Equal(x, y) {
+	if err != nil || !maps.EqualFunc(x, y, bytes.Equal) {
 		return false, err
 	}
 	switch {

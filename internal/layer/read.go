@@ -391,7 +391,7 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 		{up.mode&fs.ModeSocket != 0, "a socket, and the program that made it has ended"},
 		{up.mode.IsRegular() && set&fs.ModeSetuid != 0, "it would run with the rights of its owner (set-user-ID)"},
 		{up.mode.IsRegular() && set != 0, "it would run with the rights of its group (set-group-ID)"},
-		{a.own[capabilityAttribute] != "", "it would run with capabilities"},
+		{a.own[capabilityAttribute] != nil, "it would run with capabilities"},
 		{a.strange != "", "it has the attribute " + a.strange + ", which belongs to overlays"},
 		{r.uid != 0 && foreign, "its owner is another user"},
 		{r.uid != 0 && foreignGroup, "its group is not one of yours"},

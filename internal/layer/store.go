@@ -247,6 +247,45 @@ func isID(name string) bool {
 	return err == nil && id.String() == name
 }
 
+// Save writes a file of the layer as JSON, whole or not at all, and does not return before the disk has it.
+func (l *Layer) Save(name string, v any) error {
+	err := l.save(name, v, os.Rename)
+	if err != nil {
+		return err
+	}
+	return l.sync()
+}
+
+// Delete removes a file that Save wrote, if it is there.
+func (l *Layer) Delete(name string) error {
+	err := os.Remove(filepath.Join(l.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, l.sync())
+}
+
+// Load reads into v what Save wrote. If that is nothing, v stays as it is.
+func (l *Layer) Load(name string, v any) error {
+	b, err := files.Read(filepath.Join(l.Dir, name), maxSeen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// sync makes the disk have the names of the layer's files.
+func (l *Layer) sync() error {
+	f, err := os.Open(l.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // save writes a file of the layer as JSON, whole or not at all. put is os.Link for a file that must be new, and
 // os.Rename for one that may be replaced.
 func (l *Layer) save(name string, v any, put func(from, to string) error) error {

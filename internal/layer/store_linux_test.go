@@ -84,7 +84,7 @@ func TestUpper(t *testing.T) {
 	}
 	defer upper.Close()
 	own, err := Attributes(upper, ".")
-	if err != nil || own["user.zsbx"] != "x" || own["system.posix_acl_default"] != acl {
+	if err != nil || string(own["user.zsbx"]) != "x" || string(own["system.posix_acl_default"]) != acl {
 		t.Errorf("%q, %v", own, err)
 	}
 	e, err := look(upper, ".")

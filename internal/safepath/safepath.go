@@ -150,9 +150,9 @@ func openLong(dir int, rel string, flags int) (int, error) {
 }
 
 // ReadLink returns what a symbolic link in an open directory says.
-func ReadLink(dir *os.File, name string) (string, error) {
+func ReadLink(dir int, name string) (string, error) {
 	b := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(dir.Fd()), name, b)
+	n, err := unix.Readlinkat(dir, name, b)
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 	}

@@ -80,12 +80,12 @@ func testApplyAndUndo(t *testing.T) {
 	if pending, err := Pending(w.Layer); pending || err != nil {
 		t.Errorf("pending: %v, %v", pending, err)
 	}
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
 	w.undone(t)
-	if err := Undo(w.Layer); err == nil {
+	if err := Undo(w.Layer, Options{}); err == nil {
 		t.Error("nothing is there to take back, but that is no error")
 	}
 }
@@ -146,7 +146,7 @@ func TestApplyPaths(t *testing.T) {
 		t.Errorf("the rest: %+v", res)
 	}
 	same(t, "applied", snapshot(t, w.tree), want)
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
@@ -211,7 +211,7 @@ file' ] && [ ! -e gone ]`)
 		if !late {
 			same(t, "in spite of conflicts", after, before)
 		}
-		if err := Undo(w.Layer); err != nil {
+		if err := Undo(w.Layer, Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -231,7 +231,7 @@ new
 x
 old
 fine' ] && [ ! -e removed ] && [ ! -e dir ]`)
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), before)
@@ -243,7 +243,7 @@ func TestUndoKeepsWork(t *testing.T) {
 	w.overlay(t, "echo new >a; echo new >b; rm c; mkdir d; echo new >d/e; echo new >f")
 	w.apply(t, Options{})
 	sh(t, w.tree, "echo work >a; echo work >d/more; echo work >c; rm f")
-	err := Undo(w.Layer)
+	err := Undo(w.Layer, Options{})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -258,13 +258,41 @@ work
 new
 work' ] && [ ! -e f ]`)
 	sh(t, w.tree, "rm c d/more")
-	err = Undo(w.Layer)
+	err = Undo(w.Layer, Options{})
 	if err == nil || !strings.Contains(err.Error(), "a (") || strings.Contains(err.Error(), "c (") {
 		t.Error(err)
 	}
 	sh(t, w.tree, `[ "$(cat a b c)" = 'work
 old
 old' ] && [ ! -e d ]`)
+}
+
+// TestUndoKeepsLooks: nor is what has the same size and times again, by any of its names.
+func TestUndoKeepsLooks(t *testing.T) { bothStages(t, testUndoKeepsLooks) }
+
+func testUndoKeepsLooks(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "echo old >a; echo old >b; ln b c")
+	old := snapshot(t, w.tree)
+	w.write(t, "echo new >a; echo new >b; ln b c; ln b n; mkdir d; echo new >d/e; echo new >d/f; ln b d/g")
+	w.apply(t, Options{})
+	sh(t, w.tree, "touch -r a ref; echo abc >a; touch -r ref a; touch -r d/e ref; echo abc >d/e; touch -r ref d/e; rm ref")
+	err := Undo(w.Layer, Options{})
+	if err == nil || !strings.Contains(err.Error(), "/a (it has changed)") || !strings.Contains(err.Error(), "/d (it has changed)") {
+		t.Error(err)
+	}
+	sh(t, w.tree, `[ "$(cat a b c d/e)" = 'abc
+old
+old
+abc' ] && [ ! -e n ] && [ b -ef c ]`)
+
+	w = newWorld(t, t.TempDir(), "echo old >a; echo old >b; ln b c")
+	old = snapshot(t, w.tree)
+	w.write(t, "echo new >a; echo new >b; ln b c; ln b n; mkdir d; echo new >d/e; ln b d/g")
+	w.apply(t, Options{})
+	if err := Undo(w.Layer, Options{}); err != nil {
+		t.Error(err)
+	}
+	same(t, "taken back", snapshot(t, w.tree), old)
 }
 
 // TestRefused: what is refused is named, and the rest applied.
@@ -321,7 +349,7 @@ echo $! >../pid`)
 	sh(t, w.upper, `[ "$(cat held also)" = latelate ]`)
 	sh(t, w.tree, `[ "$(cat held also)" = 'old
 text' ]; kill `+string(pid))
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
@@ -360,7 +388,7 @@ func TestFull(t *testing.T) {
 	if len(kept()) != 1 {
 		t.Errorf("%q", kept())
 	}
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)

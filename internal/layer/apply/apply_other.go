@@ -12,6 +12,6 @@ var errNoLayers = errors.New("there are no layers on this system")
 
 func Apply(*layer.Layer, Options) (Result, error) { return Result{}, errNoLayers }
 
-func Undo(*layer.Layer) error { return errNoLayers }
+func Undo(*layer.Layer, Options) error { return errNoLayers }
 
 func Drop(*layer.Layer) error { return errNoLayers }

@@ -18,14 +18,46 @@ import (
 
 const (
 	anyDir   = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	readDir  = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	readFile = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	newFile  = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	anyFile  = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
+
+// dirPerm is what the owner of a directory needs to make and remove files in it.
+const dirPerm = 0o300
+
+// The reasons that the kernel gives.
+var (
+	errGone    = changed("it has gone")
+	errChanged = changed("it has changed")
+	errThere   = changed("there is something by now")
+)
+
+// reasonOf says what an error of a system call means if others may have changed the tree meanwhile.
+func reasonOf(err error) error {
+	errno, is := errors.AsType[unix.Errno](err)
+	if !is {
+		return err
+	}
+	switch errno {
+	case unix.ENOENT:
+		return errGone
+	case unix.EEXIST:
+		return errThere
+	case unix.ELOOP, unix.ENOTDIR, unix.EXDEV:
+		return changed("a directory above it is a link, another mount or no directory by now")
+	case unix.EACCES, unix.EPERM, unix.EROFS, unix.EBUSY:
+		return refusal(errno.Error())
+	}
+	return err
+}
 
 // magic is the path of an open file of any kind. It leads to that file only.
 func magic(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+func closeFD(fd int) {
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+}
 
 // lstat is lstat(2) of a name in a directory.
 func lstat(dir int, name string) (st unix.Stat_t, err error) {
@@ -33,29 +65,44 @@ func lstat(dir int, name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
+// inodeAt returns the inode of a name in a directory, 0 if there is none.
+func inodeAt(dir int, name string) (uint64, error) {
+	st, err := lstat(dir, name)
+	if err == unix.ENOENT {
+		return 0, nil
+	}
+	return st.Ino, err
+}
+
 func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 // opened opens directories below one, and keeps the last one open: the next change is often in the same.
 type opened struct {
-	fd   int
-	last int // -1 if none is open
+	top  *os.File // nil if it can't be opened
+	last int      // -1 if none is open
 	path string
+}
+
+func (o *opened) fd() int { return int(o.top.Fd()) } // -1 if it can't be opened
+
+func (o *opened) close() {
+	o.top.Close() // also if it is nil
+	closeFD(o.last)
 }
 
 // above opens the directory that a path is in, and returns the last name in the path.
 func (o *opened) above(rel string) (fd int, name string, err error) {
 	dir := path.Dir(rel)
 	if o.last < 0 || o.path != dir {
-		if o.last >= 0 {
-			unix.Close(o.last)
-		}
-		o.last, err = safepath.OpenAt(o.fd, dir, anyDir)
+		closeFD(o.last)
+		o.last, err = safepath.OpenAt(o.fd(), dir, anyDir)
 		o.path = dir
 	}
 	return o.last, path.Base(rel), err
 }
 
-// add adds what stat(2) says of an entry. Of a directory that is no more than its inode: what is in it is added itself.
+// add adds what stat(2) says of an entry. Of a directory that is no more than its inode and owner: what is in it is
+// added itself.
 func (m *mark) add(rel string, st *unix.Stat_t) {
 	mode := st.Mode
 	size := st.Size
@@ -75,25 +122,30 @@ func (m *mark) add(rel string, st *unix.Stat_t) {
 	}
 }
 
-// walk calls f for an entry of a directory and for all below it. It reports EXDEV for another file system.
-func walk(dir int, name, rel string, f func(rel string, dir int, name string, st *unix.Stat_t) error) error {
+// visitor is called with an entry, and where it is below the first one, which is ".".
+type visitor func(rel string, dir int, name string, st *unix.Stat_t) error
+
+// walk calls f for an entry of a directory and for all below it. It reports EXDEV for another file system than dev,
+// which is 0 for that of the first.
+func walk(dir int, name, rel string, dev uint64, f visitor) error {
 	st, err := lstat(dir, name)
-	if err != nil {
-		return err
+	if err == nil && dev != 0 && st.Dev != dev {
+		err = unix.EXDEV
 	}
-	err = f(rel, dir, name, &st)
+	if err == nil {
+		err = f(rel, dir, name, &st)
+	}
 	if err != nil || !isDir(&st) {
 		return err
 	}
-	in, err := openList(dir, name)
+	fd, err := safepath.OpenAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
+	in := os.NewFile(uintptr(fd), name)
 	defer in.Close()
-	fd := int(in.Fd())
-	var now unix.Stat_t
-	err = unix.Fstat(fd, &now)
-	if err == nil && (now.Ino != st.Ino || now.Dev != st.Dev) {
+	now, err := inodeAt(fd, ".")
+	if err == nil && now != st.Ino {
 		err = unix.EXDEV
 	}
 	if err != nil {
@@ -101,30 +153,16 @@ func walk(dir int, name, rel string, f func(rel string, dir int, name string, st
 	}
 	names, err := in.Readdirnames(-1)
 	for i := 0; err == nil && i < len(names); i++ {
-		err = walk(fd, names[i], path.Join(rel, names[i]), f)
+		err = walk(fd, names[i], path.Join(rel, names[i]), st.Dev, f)
 	}
 	return err
 }
 
-// openList opens a directory for reading.
-func openList(dir int, name string) (*os.File, error) {
-	fd, err := safepath.OpenAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
 // markOf says how an entry and all below it look now.
 func markOf(dir int, name string) (m mark, err error) {
-	var dev uint64
-	err = walk(dir, name, ".", func(rel string, _ int, _ string, st *unix.Stat_t) error {
+	err = walk(dir, name, ".", 0, func(rel string, _ int, _ string, st *unix.Stat_t) error {
 		if rel == "." {
 			m.Ino = st.Ino
-			dev = st.Dev
-		}
-		if st.Dev != dev {
-			return unix.EXDEV
 		}
 		m.add(rel, st)
 		return nil
@@ -132,13 +170,12 @@ func markOf(dir int, name string) (m mark, err error) {
 	return m, err
 }
 
-// seal is markOf with status change times, which nobody can set (inode(7)), in place of the others. Of a file with
-// more than one name it has the content instead, if that can be read: a rename of one name changes that time.
-func seal(dir int, name string) (*mark, error) {
-	var m mark
-	err := walk(dir, name, ".", func(rel string, dir int, name string, st *unix.Stat_t) error {
+// seal is markOf with status change times, which nobody can set (inode(7)), in place of the others. With contents, a
+// file with more than one name has its content instead, if that can be read: a rename of one name changes that time.
+func seal(dir int, name string, contents bool) (m mark, err error) {
+	err = walk(dir, name, ".", 0, func(rel string, dir int, name string, st *unix.Stat_t) error {
 		st.Mtim = st.Ctim
-		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+		if contents && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			sum, err := content(dir, name)
 			if err == nil {
 				st.Mtim = unix.Timespec{}
@@ -148,7 +185,7 @@ func seal(dir int, name string) (*mark, error) {
 		m.add(rel, st)
 		return nil
 	})
-	return &m, err
+	return m, err
 }
 
 // content returns the SHA-256 of a regular file's content.
@@ -166,8 +203,11 @@ func content(dir int, name string) (string, error) {
 
 // unchanged reports whether an entry still is what a layer saw.
 func unchanged(dir int, name string, st *unix.Stat_t, was *layer.State) bool {
-	if was == nil || st.Ino == was.Inode && st.Ctim.Nano() == was.Changed {
-		return was != nil
+	if was == nil {
+		return false
+	}
+	if st.Ino == was.Inode && st.Ctim.Nano() == was.Changed {
+		return true
 	}
 	fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -178,18 +218,11 @@ func unchanged(dir int, name string, st *unix.Stat_t, was *layer.State) bool {
 	return was.Unchanged(in, name)
 }
 
-func readlink(dir int, name string) (string, error) {
-	b := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(dir, name, b)
-	return string(b[:max(n, 0)]), err
-}
-
-// attributes returns the extended attributes of an entry that belong to its content, without the overlay's.
-func attributes(dir int, name string) (map[string][]byte, error) {
-	own, err := layer.AttributesAt(dir, name)
-	all := make(map[string][]byte)
-	for attr, value := range own {
-		all[attr] = []byte(value)
+// attributesOf returns the extended attributes of an open file that belong to its content.
+func attributesOf(fd int) (map[string][]byte, error) {
+	all, err := layer.AttributesAt(fd, ".")
+	if all == nil {
+		all = make(map[string][]byte)
 	}
 	return all, err
 }
@@ -208,7 +241,7 @@ func setAttributes(fd int, want map[string][]byte) error {
 
 // removeAttributes takes those attributes of an open directory away that it is not to have.
 func removeAttributes(fd int, want map[string][]byte) error {
-	have, err := attributes(fd, ".")
+	have, err := attributesOf(fd)
 	for attr := range have {
 		_, is := want[attr]
 		if err == nil && !is {
@@ -243,44 +276,10 @@ func (l *look) set(fd int) error {
 	if err != nil || l.Mtime == asIs {
 		return err
 	}
-	step("set times of directory")
-	times := []unix.Timespec{unix.NsecToTimespec(l.Atime), unix.NsecToTimespec(l.Mtime)}
-	return unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
+	return setTimes(fd, unix.NsecToTimespec(l.Atime), unix.NsecToTimespec(l.Mtime))
 }
 
-// removeAll removes an entry of a directory and all below it, and opens what is closed there.
-func removeAll(dir int, name string) error {
-	step("unlink")
-	err := unix.Unlinkat(dir, name, 0)
-	if err == nil || err == unix.ENOENT {
-		return nil
-	}
-	if err != unix.EISDIR && err != unix.EPERM {
-		return err
-	}
-	fd, err := unix.Openat(dir, name, anyDir, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if os.Geteuid() != 0 {
-		err = unix.Chmod(magic(fd), 0o700)
-	}
-	if err != nil {
-		return err
-	}
-	in, err := openList(dir, name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	names, err := in.Readdirnames(-1)
-	for i := 0; err == nil && i < len(names); i++ {
-		err = removeAll(int(in.Fd()), names[i])
-	}
-	if err == nil {
-		step("rmdir")
-		err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
-	}
-	return err
+func setTimes(fd int, accessed, modified unix.Timespec) error {
+	step("set times")
+	return unix.UtimesNanoAt(fd, "", []unix.Timespec{accessed, modified}, unix.AT_EMPTY_PATH)
 }

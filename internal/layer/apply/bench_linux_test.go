@@ -89,7 +89,7 @@ func benchApply(b *testing.B, top string, flat bool, best map[string]float64) {
 		}
 		return err
 	})
-	measure("undo", unix.RUSAGE_SELF, func() error { return Undo(w.Layer) })
+	measure("undo", unix.RUSAGE_SELF, func() error { return Undo(w.Layer, Options{}) })
 }
 
 // cpuTime returns what this process or its children have used of processors.

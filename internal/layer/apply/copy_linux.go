@@ -8,7 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/safepath"
 )
+
+const newFile = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // file writes a regular file: as one more name of what the layer has, if that is asked for and possible, or as a
 // copy.
@@ -28,18 +31,18 @@ func file(src, dst int, n *node, to string, link bool) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != n.Size || st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
-		return notAsSeen
+		return errNotAsSeen
 	}
 	var attrs map[string][]byte
 	any, err := unix.Flistxattr(fd, nil)
 	if err == nil && any > 0 {
-		attrs, err = attributes(src, from)
+		attrs, err = layer.AttributesAt(src, from)
 	}
 	if err != nil && err != unix.ENOTSUP {
 		return err
 	}
 	if attrs["security.capability"] != nil {
-		return notAsSeen
+		return errNotAsSeen
 	}
 	if link && onlyHere(fd) && (any == 0 || layer.Unmark(fd) == nil) {
 		step("link")
@@ -68,30 +71,22 @@ func copied(in, dst int, to string, want *unix.Stat_t, attrs map[string][]byte) 
 	defer unix.Close(out)
 	step("copy")
 	err = copyData(in, out, want)
-	if err == nil {
-		err = setAttributes(out, attrs)
+	if err != nil {
+		return err
 	}
+	return finish(out, want, attrs)
+}
+
+// finish gives something new its attributes, owner, mode and times.
+func finish(fd int, want *unix.Stat_t, attrs map[string][]byte) error {
+	err := setAttributes(fd, attrs)
 	if err == unix.ENOTSUP {
 		return refusal("it has attributes, and the file system there can't")
 	}
-	if err == nil {
-		err = own(out, want)
-	}
-	if err == nil {
-		err = setTimes(out, want)
-	}
-	return err
-}
-
-func setTimes(fd int, want *unix.Stat_t) error {
-	step("set times")
-	return unix.UtimesNanoAt(fd, "", []unix.Timespec{want.Atim, want.Mtim}, unix.AT_EMPTY_PATH)
-}
-
-// own gives something new its owner and mode.
-func own(fd int, want *unix.Stat_t) error {
 	var have unix.Stat_t
-	err := unix.Fstat(fd, &have)
+	if err == nil {
+		err = unix.Fstat(fd, &have)
+	}
 	if err == nil && have.Mode&unix.S_IFMT != want.Mode&unix.S_IFMT {
 		err = changed("something else appeared in the staging directory")
 	}
@@ -106,7 +101,10 @@ func own(fd int, want *unix.Stat_t) error {
 		step("chmod")
 		err = unix.Chmod(magic(fd), want.Mode&0o7777)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return setTimes(fd, want.Atim, want.Mtim)
 }
 
 var buffer [128 << 10]byte
@@ -149,7 +147,7 @@ func copyData(in, out int, st *unix.Stat_t) error {
 // special makes a symbolic link or a FIFO.
 func (s *stager) special(src, dst int, n *node, to string) error {
 	from := path.Base(n.Path)
-	if s.trees[n.Tree].near && n.Type.Type() == fs.ModeSymlink {
+	if !s.trees[n.Tree].inTree && n.Type.Type() == fs.ModeSymlink {
 		step("link")
 		err := unix.Linkat(src, from, dst, to, 0)
 		if err == nil {
@@ -160,31 +158,26 @@ func (s *stager) special(src, dst int, n *node, to string) error {
 	if err != nil {
 		return err
 	}
+	step("make")
 	switch want.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		var target string
-		target, err = readlink(src, from)
+		target, err = safepath.ReadLink(src, from)
 		if err == nil {
-			step("symlink")
 			err = unix.Symlinkat(target, dst, to)
 		}
 	case unix.S_IFIFO:
-		step("mkfifo")
 		err = unix.Mknodat(dst, to, unix.S_IFIFO|0o600, 0)
 	default:
-		err = notAsSeen
+		err = errNotAsSeen
 	}
 	if err != nil {
 		return err
 	}
-	fd, err := unix.Openat(dst, to, anyFile, 0)
+	fd, err := unix.Openat(dst, to, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	err = own(fd, &want)
-	if err == nil {
-		err = setTimes(fd, &want)
-	}
-	return err
+	return finish(fd, &want, nil)
 }

@@ -21,11 +21,15 @@
 // If nothing can be renamed between the layer's directory and a tree, as on another file system, the staging
 // directory is .zsbx-try-ID in the tree, closed to other users. A command of another session that may write the tree
 // can reach it. What it changes there is not put into place, neither by an apply nor by Undo: status change times
-// tell. But if it has a file open for writing, it can still change that afterwards. Drop removes what is left in
-// trees, and is called before Layer.Remove.
+// tell, or, of what was there before if an apply was cut off, sizes and modification times. But if it has a file open
+// for writing, it can still change that afterwards. Drop removes what is left in trees, and is called before
+// Layer.Remove.
+//
+// What has changed in a tree since it was applied is not taken back. Status change times tell that, too.
 //
 // So the layer and the tree may have one file until the layer is thrown away. What changes it in the tree is seen
 // in the layer, too.
 //
-// After a crash the places of the files say what was done: one that has the inode of the new file is new.
+// After a crash, or if it was stopped, the places of the files say what was done: one that has the inode of the new file
+// is new.
 package apply

@@ -1,13 +1,10 @@
 package apply
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/zsbx/zsbx/internal/layer"
@@ -59,11 +56,10 @@ type unit struct {
 	Count    int // changes
 	New, Old mark
 	Not      bool `json:",omitempty"` // it was not done
+	Since    bool `json:",omitempty"` // it is not taken back: somebody has changed it since
 
-	// How New looked in a staging directory in the tree, and how Old looks there; see seal.
-	Staged, Kept *mark `json:",omitempty"`
-
-	made bool // by this process, or by one before
+	// How New looked in a staging directory in the tree, how Old looks there, and how New looks in its place; see seal.
+	Staged, Kept, Placed *mark `json:",omitempty"`
 }
 
 func (u *unit) name() string { return strconv.Itoa(u.N) }
@@ -95,15 +91,8 @@ const asIs = math.MinInt64
 
 // load reads the journal of a layer, or returns an empty one.
 func load(l *layer.Layer) (*journal, error) {
-	name := filepath.Join(l.Dir, journalFile)
 	j := &journal{Version: journalVersion}
-	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, j)
-	}
+	err := l.Load(journalFile, j)
 	if err == nil && j.Version != journalVersion {
 		err = fmt.Errorf("its version is %d, this zsbx knows %d", j.Version, journalVersion)
 	}
@@ -113,45 +102,18 @@ func load(l *layer.Layer) (*journal, error) {
 	return j, nil
 }
 
-// write writes the journal of a layer whole, and syncs it. One without rounds is removed.
+// write writes the journal of a layer. One without rounds is removed.
 func (j *journal) write(l *layer.Layer) error {
-	name := filepath.Join(l.Dir, journalFile)
-	if len(j.Rounds) == 0 {
-		step("unlink journal")
-		err := os.Remove(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return errors.Join(err, syncDir(l.Dir))
-	}
-	data, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
 	step("write journal")
-	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+	if len(j.Rounds) == 0 {
+		return l.Delete(journalFile)
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return errors.Join(err, os.Remove(name+".new"))
-	}
-	step("rename journal")
-	err = os.Rename(name+".new", name)
-	if err != nil {
-		return err
-	}
-	return syncDir(l.Dir)
+	return l.Save(journalFile, j)
 }
 
-func syncDir(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+// sort puts the outer directories of a round first: their paths are shorter. The trees were added first.
+func (r *round) sort() {
+	slices.SortStableFunc(r.Dirs, func(a, b *dir) int { return len(a.Path) - len(b.Path) })
 }
 
 // step is called before each act that changes something. A test stops there.
@@ -160,13 +122,9 @@ var step = func(what string) {}
 // Pending reports whether an apply or an undo of a layer has begun and not ended.
 func Pending(l *layer.Layer) (bool, error) {
 	j, err := load(l)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range j.Rounds {
-		if r.State != done {
-			return true, nil
-		}
-	}
-	return false, nil
+	return err == nil && j.pending(), err
+}
+
+func (j *journal) pending() bool {
+	return slices.ContainsFunc(j.Rounds, func(r *round) bool { return r.State != done })
 }

@@ -32,7 +32,7 @@ func killed() {
 	if what[0] == "apply" {
 		_, err = Apply(l, Options{})
 	} else {
-		err = Undo(l)
+		err = Undo(l, Options{})
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -52,7 +52,7 @@ func killAt(t *testing.T, what string, n int, w *world) bool {
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %t", killEnv, what, n, w.top, inTrees), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	exit, _ := errors.AsType[*exec.ExitError](err)
-	if err == nil {
+	if err == nil || strings.HasPrefix(string(out), "not all was taken back: ") {
 		return false
 	}
 	if exit == nil || exit.ExitCode() != -1 {
@@ -140,7 +140,7 @@ func takeBack(w *world) error {
 	if err != nil {
 		return nil
 	}
-	return Undo(w.Layer)
+	return Undo(w.Layer, Options{})
 }
 
 func goOn(t *testing.T, w *world) map[string]string {
@@ -150,4 +150,61 @@ func goOn(t *testing.T, w *world) map[string]string {
 		t.Errorf("going on: %v, %+v", err, res)
 	}
 	return snapshot(t, w.tree)
+}
+
+// TestStopped: an apply and an undo that are stopped between any two changes can go on and go back, too.
+func TestStopped(t *testing.T) { bothStages(t, testStopped) }
+
+func testStopped(t *testing.T) {
+	w, old, want := killWorld(t)
+	places := 0
+	for _, what := range []string{"apply", "undo"} {
+		for n := 1; ; n++ {
+			if what == "undo" {
+				goOn(t, w)
+			}
+			asked := 0
+			o := Options{Stopped: func() bool { asked++; return asked == n }}
+			var err error
+			if what == "apply" {
+				_, err = Apply(w.Layer, o)
+			} else {
+				err = Undo(w.Layer, o)
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrStopped) {
+				t.Fatal(err)
+			}
+			recovers(t, fmt.Sprintf("%s stopped after %d changes", what, n), n, w, old, want)
+			places++
+		}
+		if err := takeBack(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if places < 10 {
+		t.Errorf("stopped at %d places", places)
+	}
+}
+
+// TestUndoKilledKeepsWork: wherever an undo is killed, what was changed after the apply is not lost.
+func TestUndoKilledKeepsWork(t *testing.T) { bothStages(t, testUndoKilledKeepsWork) }
+
+func testUndoKilledKeepsWork(t *testing.T) {
+	for n := 1; ; n++ {
+		w, _, _ := killWorld(t)
+		goOn(t, w)
+		sh(t, w.tree, "chmod 700 new; for f in d/a new/b; do echo work >$f; done")
+		more := killAt(t, "undo", n, w)
+		if err := takeBack(w); err == nil || !strings.Contains(err.Error(), "d/a (it has changed)") {
+			t.Errorf("killed before act %d: %v", n, err)
+		}
+		sh(t, w.tree, `[ "$(cat d/a new/b)" = 'work
+work' ]`)
+		if !more {
+			return
+		}
+	}
 }

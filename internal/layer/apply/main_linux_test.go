@@ -156,7 +156,7 @@ func attrs(name string) map[string][]byte {
 		return nil
 	}
 	defer unix.Close(dir)
-	all, _ := attributes(dir, filepath.Base(name))
+	all, _ := layer.AttributesAt(dir, filepath.Base(name))
 	return all
 }
 

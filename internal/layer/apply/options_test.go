@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"errors"
 	"io/fs"
 	"slices"
 	"testing"
@@ -44,13 +43,11 @@ func TestOnly(t *testing.T) {
 		var add func([]*node)
 		add = func(all []*node) {
 			for _, n := range all {
-				if !n.not {
-					got = append(got, n.Path)
-				}
+				got = append(got, n.Path)
 				add(n.below)
 			}
 		}
-		add(p.dirs)
+		add(p.modes)
 		add(p.units)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, not %q", c.chosen, got, c.want)
@@ -95,9 +92,8 @@ func TestMistakes(t *testing.T) {
 		Theirs: []string{"/t/d/x", "/t/gone"},
 		Ours:   []string{"/t/gone"},
 	}
-	wrong, _ := errors.AsType[Mistakes](o.check(changes, trees))
 	var got []string
-	for _, m := range wrong {
+	for _, m := range o.check(changes, trees) {
 		got = append(got, m.Option+" "+m.Path)
 	}
 	want := []string{" /t/none", " /other", "theirs /t/d/x", "theirs /t/gone", "ours /t/gone"}
@@ -105,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	o = Options{Paths: []string{"/t/d", "/"}, Theirs: []string{"/t/gone/x"}}
-	if err := o.check(changes, trees); err != nil {
-		t.Error(err)
+	if wrong := o.check(changes, trees); wrong != nil {
+		t.Error(wrong)
 	}
 }

@@ -175,7 +175,7 @@ func TestRaceKinds(t *testing.T) {
 		stop := shuffle(t, w, int64(round))
 		res, err := Apply(w.Layer, Options{})
 		if round%3 == 0 {
-			_ = Undo(w.Layer)
+			_ = Undo(w.Layer, Options{})
 		}
 		if round%4 == 0 {
 			_ = Drop(w.Layer)

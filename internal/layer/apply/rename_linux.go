@@ -1,126 +1,106 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/internal/layer"
-	"github.com/zsbx/zsbx/internal/shell"
 )
 
-// make renames one unit into its place, unless that was done before.
-func (w *work) make(u *unit) error {
+const tampered = "somebody has changed it in the staging directory"
+
+// move renames what belongs into a place from the staging directory there, and what belongs out of it from there to the
+// staging directory, unless that was done before. A mark without an inode is nothing. What came out is put back if it
+// is not what belongs out. sealed says how what belongs in was noted, nil if it was not.
+func (w *work) move(u *unit, in, out mark, sealed *mark) error {
 	t := w.trees[u.Tree]
+	if t.gone != nil {
+		return t.gone
+	}
+	name := u.name()
 	dir, base, err := t.root.above(string(u.Path))
 	if err != nil {
-		return conflictOf(err)
+		return reasonOf(err)
 	}
-	if u.Op == layer.Add {
-		err = t.intact(u, u.Staged)
-		if err != nil {
-			return err
-		}
-		err = put(t.stage, u.name(), dir, base)
-		if err != gone {
-			return err
-		}
-		st, err := lstat(dir, base)
-		if err == nil && st.Ino == u.New.Ino {
-			return nil
-		}
-		return gone
-	}
-	staged, err := lstat(t.stage, u.name())
-	if err != nil && err != unix.ENOENT {
+	staged, err := inodeAt(t.stage, name)
+	if err != nil {
 		return err
 	}
-	there := err == nil
+	moved := staged != in.Ino // before
+	if !moved && in.Ino != 0 {
+		err = t.intact(name, in, sealed)
+	}
+	if err != nil {
+		return err
+	}
+	if out.Ino == 0 {
+		return put(t.stage, name, dir, base, in, moved)
+	}
+	flags := uint(unix.RENAME_EXCHANGE)
+	if in.Ino == 0 {
+		flags = unix.RENAME_NOREPLACE
+	}
 	switch {
-	case u.Op == layer.Remove:
-		return take(dir, base, t.stage, u.name(), unix.RENAME_NOREPLACE, there, u.Old, u.New)
-	case there && staged.Ino == u.New.Ino:
-		err = t.intact(u, u.Staged)
-		if err != nil {
-			return err
-		}
-		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, false, u.Old, u.New)
-	case there:
-		return take(dir, base, t.stage, u.name(), unix.RENAME_EXCHANGE, true, u.Old, u.New)
-	}
-	return gone
-}
-
-// sealAll notes how what is in a staging directory in a tree looks, which commands of other sessions can reach. Before
-// the renames it is what is new, and after them what was there before.
-func (w *work) sealAll(r *round, done bool) error {
-	for _, s := range r.Stages {
-		for _, u := range r.Units {
-			missing := u.Not || u.Op == layer.Remove && !done || u.Op == layer.Add && done
-			if !s.InTree || u.Tree != s.Tree || missing {
-				continue
-			}
-			m, err := seal(w.trees[s.Tree].stage, u.name())
-			if err == unix.ENOENT {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if done {
-				u.Kept = m
-			} else {
-				u.Staged = m
-			}
-		}
-	}
-	return nil
-}
-
-// intact reports whether what is in the staging directory is as it was noted. Nothing may have been noted.
-func (t *tree) intact(u *unit, want *mark) error {
-	if want == nil {
-		return nil
-	}
-	m, err := seal(t.stage, u.name())
-	if err == unix.ENOENT { // it was renamed before
-		return nil
-	}
-	if err != nil || *m != *want {
-		return changed("somebody has changed it in the staging directory")
-	}
-	return nil
-}
-
-// put renames what is staged to a name that must be free.
-func put(stage int, name string, dir int, base string) error {
-	step("rename in")
-	return conflictOf(unix.Renameat2(stage, name, dir, base, unix.RENAME_NOREPLACE))
-}
-
-// take moves what a tree has into the staging directory, and puts it back if it is not what is
-// wanted. With RENAME_EXCHANGE it puts there what the staging directory has. With moved, it was moved before.
-func take(dir int, base string, stage int, name string, flags uint, moved bool, want, put mark) error {
-	if !moved {
+	case moved && staged == 0:
+		return changed("it has gone from the staging directory")
+	case !moved:
 		step("rename out")
-		err := unix.Renameat2(dir, base, stage, name, flags)
-		if err != nil {
-			return conflictOf(err)
-		}
+		err = unix.Renameat2(dir, base, t.stage, name, flags)
 	}
-	got, err := markOf(stage, name)
-	if err == nil && got == want {
+	if err != nil {
+		return reasonOf(err)
+	}
+	got, err := markOf(t.stage, name)
+	if err == nil && got == out {
 		return nil
 	}
+	if moved && t.inTree {
+		return errors.New(tampered)
+	}
+	return putBack(t.stage, name, dir, base, in, flags)
+}
+
+// intact returns an error if what belongs into a place is not as it was noted. Only in a tree somebody can change it.
+func (t *tree) intact(name string, in mark, sealed *mark) error {
+	if !t.inTree {
+		return nil
+	}
+	var now mark
+	var err error
+	if sealed == nil {
+		now, err = markOf(t.stage, name)
+	} else {
+		now, err = seal(t.stage, name, true)
+		in = *sealed
+	}
+	if err != nil || now != in {
+		return changed(tampered)
+	}
+	return nil
+}
+
+// put renames what is staged to a name that must be free, or looks whether it is there if that was done before.
+func put(stage int, name string, dir int, base string, in mark, moved bool) error {
+	if !moved {
+		step("rename in")
+		return reasonOf(unix.Renameat2(stage, name, dir, base, unix.RENAME_NOREPLACE))
+	}
+	ino, err := inodeAt(dir, base)
+	if err == nil && ino != in.Ino {
+		err = errGone
+	}
+	return err
+}
+
+// putBack takes a rename back of something that has changed.
+func putBack(stage int, name string, dir int, base string, in mark, flags uint) error {
 	step("rename back")
-	err = unix.Renameat2(stage, name, dir, base, flags)
+	err := unix.Renameat2(stage, name, dir, base, flags)
 	if err == unix.ENOENT && flags == unix.RENAME_EXCHANGE { // what was put there was removed
 		err = unix.Renameat2(stage, name, dir, base, unix.RENAME_NOREPLACE)
 	}
-	st, errBack := lstat(stage, name)
-	if err == nil && errBack == nil && st.Ino != put.Ino && flags == unix.RENAME_EXCHANGE {
+	ino, errBack := inodeAt(stage, name)
+	if err == nil && errBack == nil && ino != 0 && ino != in.Ino && flags == unix.RENAME_EXCHANGE {
 		// Somebody has put something newer there meanwhile.
 		err = unix.Renameat2(stage, name, dir, base, flags)
 	}
@@ -128,100 +108,63 @@ func take(dir int, base string, stage int, name string, flags uint, moved bool, 
 		return fmt.Errorf("it has changed, and can't be put back from the staging directory, where it is %s: %w",
 			name, err)
 	}
-	return changed("it has changed")
+	return errChanged
 }
 
-// undo takes back one round.
-func (w *work) undo(r *round) error {
-	if r.State == staging {
-		return w.drop(r)
-	}
-	r.State = undoing
-	err := w.j.write(w.l)
-	for i := 0; err == nil && i < len(r.Stages); i++ {
-		if w.trees[r.Stages[i].Tree].gone == nil { // else its units can't be taken back
-			err = w.find(r.Stages[i])
+// sealNew notes how what is new looks in staging directories in trees, which commands of other sessions can reach.
+func (w *work) sealNew(r *round) error {
+	for _, u := range r.Units {
+		t := w.trees[u.Tree]
+		if !t.inTree || u.New.Ino == 0 {
+			continue
 		}
+		m, err := seal(t.stage, u.name(), true)
+		if err != nil {
+			return err
+		}
+		u.Staged = &m
 	}
-	if err != nil {
-		return err
-	}
-	w.open(r)
-	var stay []*unit
-	var names []string
-	for i := len(r.Units) - 1; i >= 0; i-- {
-		u := r.Units[i]
+	return nil
+}
+
+// sealDone notes how what was there before looks in these directories, and how what is new looks in its place.
+func (w *work) sealDone(r *round) error {
+	for _, u := range r.Units {
+		t := w.trees[u.Tree]
 		if u.Not {
 			continue
 		}
-		err := w.back(u)
-		if err != nil {
-			stay = append(stay, u)
-			full := filepath.Join(w.l.Trees[u.Tree].Path, string(u.Path))
-			names = append(names, fmt.Sprintf("%s (%v)", shell.Quote(full), err))
+		u.Placed = w.placed(u)
+		if !t.inTree || u.Old.Ino == 0 {
+			continue
 		}
-	}
-	w.set(r, false, nil)
-	err = w.sync(r)
-	if err != nil {
-		return err
-	}
-	if stay != nil {
-		r.State = done
-		r.Units = stay
-		err := w.j.write(w.l)
-		if err != nil {
+		m, err := seal(t.stage, u.name(), true)
+		if err != nil && err != unix.ENOENT {
 			return err
 		}
-		return notAll(strings.Join(names, ", "))
+		u.Kept = &m
 	}
-	r.State = staging
-	err = w.j.write(w.l)
-	if err != nil {
-		return err
-	}
-	return w.drop(r)
+	return nil
 }
 
-// back takes back one unit, unless it was not done or was taken back before.
-func (w *work) back(u *unit) error {
-	t := w.trees[u.Tree]
-	if t.gone != nil {
-		return t.gone
-	}
-	name := u.name()
-	staged, err := lstat(t.stage, name)
-	if err != nil && err != unix.ENOENT {
-		return err
-	}
-	there := err == nil
-	if u.Op == layer.Remove && !there {
+// placed returns how what is new looks in its place, nil if nothing is there.
+func (w *work) placed(u *unit) *mark {
+	dir, base, err := w.trees[u.Tree].root.above(string(u.Path))
+	if err != nil || u.New.Ino == 0 {
 		return nil
 	}
-	dir, base, err := t.root.above(string(u.Path))
-	if err == unix.ENOENT && u.Op == layer.Add {
-		return nil // somebody has removed it
-	}
+	m, err := seal(dir, base, false)
 	if err != nil {
-		return conflictOf(err)
-	}
-	_, err = lstat(dir, base)
-	if err == unix.ENOENT && u.Op == layer.Add {
 		return nil
 	}
-	if there && staged.Ino != u.New.Ino {
-		err = t.intact(u, u.Kept)
-		if err != nil {
-			return err
-		}
+	return &m
+}
+
+// noteSince notes what has changed since it was put into its place. Times of status changes tell that only before
+// something is taken back: names of one file have the same.
+func (w *work) noteSince(r *round) {
+	for _, u := range r.Units {
+		now := w.placed(u)
+		u.Since = u.Placed != nil && now != nil && *now != *u.Placed
 	}
-	switch {
-	case u.Op == layer.Remove:
-		return put(t.stage, name, dir, base)
-	case u.Op == layer.Add:
-		return take(dir, base, t.stage, name, unix.RENAME_NOREPLACE, there, u.New, u.Old)
-	case !there:
-		return changed("what was there before has gone")
-	}
-	return take(dir, base, t.stage, name, unix.RENAME_EXCHANGE, staged.Ino == u.New.Ino, u.New, u.Old)
 }

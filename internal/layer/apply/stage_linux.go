@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -13,11 +12,12 @@ import (
 	"github.com/zsbx/zsbx/internal/shell"
 )
 
-const notAsSeen = refusal("the layer has something else there by now")
+var errNotAsSeen = refusal("the layer has something else there by now")
 
 // stager writes what is new into the staging directories.
 type stager struct {
 	*work
+
 	r     *round
 	p     *plan
 	links map[inode]string // where in the staging directory a file is that has more than one name
@@ -46,7 +46,7 @@ func (w *work) stage(r *round, p *plan) error {
 			return err
 		}
 	}
-	for _, n := range p.dirs {
+	for _, n := range p.modes {
 		err := s.wrote(n, -1, "", s.change(n))
 		if err != nil {
 			return err
@@ -58,11 +58,8 @@ func (w *work) stage(r *round, p *plan) error {
 			return err
 		}
 	}
-	for _, d := range r.Dirs {
-		if d.New != nil && p.stay[at{d.Tree, string(d.Path)}] {
-			d.New.Mtime = asIs
-		}
-	}
+	r.keepTimes(p.stay)
+	r.sort()
 	return nil
 }
 
@@ -70,8 +67,7 @@ func (w *work) stage(r *round, p *plan) error {
 // the errors that end all.
 func (s *stager) wrote(n *node, dir int, name string, err error) error {
 	if err == nil {
-		s.advance(1)
-		return nil
+		return s.advance(1)
 	}
 	err = s.res.leave(*n.Change, err)
 	if err != nil {
@@ -81,7 +77,7 @@ func (s *stager) wrote(n *node, dir int, name string, err error) error {
 	if name == "" {
 		return nil
 	}
-	return removeAll(dir, name)
+	return safepath.RemoveAt(dir, name)
 }
 
 // unit compares what is in a tree with what the layer saw, and writes what is to be there.
@@ -89,7 +85,7 @@ func (s *stager) unit(n *node, u *unit) error {
 	t := s.trees[n.Tree]
 	dst, base, err := t.root.above(n.Path)
 	if err != nil {
-		return conflictOf(err)
+		return reasonOf(err)
 	}
 	err = s.before(n, u, dst, base)
 	if err != nil || u.Op == "" {
@@ -97,8 +93,8 @@ func (s *stager) unit(n *node, u *unit) error {
 	}
 	_, err = s.note(at{n.Tree, path.Dir(n.Path)})
 	if goes(n.Change) {
-		u.Count = n.count
-		s.advance(n.count - 1)
+		u.Count = n.count()
+		s.done += u.Count - 1
 	}
 	if err != nil || u.Op == layer.Remove {
 		return err
@@ -116,46 +112,42 @@ func (s *stager) unit(n *node, u *unit) error {
 // before notes what is there. It is a conflict if it is not what the layer saw, unless that was decided.
 func (s *stager) before(n *node, u *unit, in int, base string) error {
 	st, err := lstat(in, base)
-	if err == nil && st.Dev != s.trees[n.Tree].dev {
-		return refusal("it is on another file system than " + s.l.Trees[n.Tree].Path)
-	}
-	forced := s.p.forced[place(n.Change)]
 	switch {
 	case err == unix.ENOENT && n.Op == layer.Add:
 		return nil
-	case err == unix.ENOENT && forced:
+	case err == unix.ENOENT && n.forced:
 		u.Op = layer.Add
 		if n.Op == layer.Remove {
 			u.Op = ""
 		}
 		return nil
 	case err != nil:
-		return conflictOf(err)
+		return reasonOf(err)
 	}
-	if n.Op == layer.Add && !forced {
-		return conflictOf(unix.EEXIST)
+	if n.Op == layer.Add && !n.forced {
+		return errThere
 	}
 	if n.Op == layer.Add {
 		u.Op = layer.Modify
 	}
+	if st.Dev != s.trees[n.Tree].dev {
+		return refusal("it is on another file system than " + s.l.Trees[n.Tree].Path)
+	}
 	seen := make(map[string]*layer.State)
 	n.seen(n.Path, seen)
 	u.Old.Ino = st.Ino
-	err = walk(in, base, ".", func(rel string, in int, name string, now *unix.Stat_t) error {
+	err = walk(in, base, ".", 0, func(rel string, in int, name string, now *unix.Stat_t) error {
 		u.Old.add(rel, now)
 		was, is := seen[rel]
-		switch {
-		case now.Dev != st.Dev:
-			return unix.EXDEV
-		case forced || is && unchanged(in, name, now, was):
+		if n.forced || is && unchanged(in, name, now, was) {
 			return nil
 		}
-		return changed("it has changed")
+		return errChanged
 	})
 	if err == nil && isDir(&st) && st.Mode&dirPerm != dirPerm { // it can only be moved once that is changed
 		s.r.Dirs = append(s.r.Dirs, &dir{Tree: n.Tree, Path: u.Path, Ino: st.Ino, Old: lookOf(&st)})
 	}
-	return conflictOf(err)
+	return reasonOf(err)
 }
 
 // seen collects what the layer saw at a node and below it, by paths relative to top.
@@ -180,9 +172,9 @@ func (s *stager) note(p at) (*dir, error) {
 	t := s.trees[p.tree]
 	if d == nil {
 		d = &dir{Tree: p.tree, Path: []byte(p.path)}
-		fd, err := safepath.OpenAt(t.root.fd, p.path, anyDir)
+		fd, err := safepath.OpenAt(t.root.fd(), p.path, anyDir)
 		if err != nil {
-			return nil, conflictOf(err)
+			return nil, reasonOf(err)
 		}
 		defer unix.Close(fd)
 		d.Old, d.Ino, err = lookAt(fd)
@@ -191,12 +183,12 @@ func (s *stager) note(p at) (*dir, error) {
 		}
 	}
 	new := &look{Mtime: asIs}
-	upper, err := safepath.OpenAt(t.upper.fd, p.path, anyDir)
+	upper, err := safepath.OpenAt(t.upper.fd(), p.path, anyDir)
 	if err == nil {
 		defer unix.Close(upper)
 		new, _, err = lookAt(upper)
 		closed := d.Old.Mode&dirPerm != dirPerm && new.Mode&dirPerm == dirPerm
-		if closed && !s.p.modes[p] {
+		if n := s.p.dirs[p]; closed && (n == nil || n.Op != layer.Modify) {
 			return nil, changed(fmt.Sprintf("its directory has been closed: mode %04o", d.Old.Mode))
 		}
 	}
@@ -215,20 +207,20 @@ func (s *stager) note(p at) (*dir, error) {
 // change notes that a directory gets another mode or other attributes.
 func (s *stager) change(n *node) error {
 	t := s.trees[n.Tree]
-	fd, err := safepath.OpenAt(t.root.fd, n.Path, anyDir)
+	fd, err := safepath.OpenAt(t.root.fd(), n.Path, anyDir)
 	if err != nil {
-		return conflictOf(err)
+		return reasonOf(err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
-	if err == nil && !s.p.forced[place(n.Change)] && !unchanged(fd, ".", &st, n.Was) {
-		err = changed("it has changed")
+	if err == nil && !n.forced && !unchanged(fd, ".", &st, n.Was) {
+		err = errChanged
 	}
 	if err != nil {
 		return err
 	}
-	upper, err := safepath.OpenAt(t.upper.fd, n.Path, anyDir)
+	upper, err := safepath.OpenAt(t.upper.fd(), n.Path, anyDir)
 	if err != nil {
 		return err
 	}
@@ -243,9 +235,9 @@ func (s *stager) change(n *node) error {
 	}
 	d.New.Mode = new.Mode
 	d.Count = 1
-	d.Old.Attrs, err = attributes(fd, ".")
+	d.Old.Attrs, err = attributesOf(fd)
 	if err == nil {
-		d.New.Attrs, err = attributes(upper, ".")
+		d.New.Attrs, err = attributesOf(upper)
 	}
 	return err
 }
@@ -260,9 +252,7 @@ func (s *stager) time(t *layer.Touched) error {
 		return nil // something in it changes
 	}
 	d, err := s.note(p)
-	_, conflict := errors.AsType[changed](err)
-	_, refused := errors.AsType[refusal](err)
-	if conflict || refused {
+	if _, is := err.(reason); is {
 		return nil
 	}
 	if err != nil {
@@ -321,20 +311,14 @@ func (s *stager) directory(src, dst int, n *node, to string, u *unit) error {
 	if err != nil {
 		return err
 	}
-	attrs, err := attributes(in, ".")
-	if err == nil {
-		err = setAttributes(out, attrs)
-	}
+	attrs, err := attributesOf(in)
 	if err == nil && to == u.name() && want.Mode&dirPerm != dirPerm {
 		err = s.closeLater(n, out, &want)
 	}
-	if err == nil {
-		err = own(out, &want)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = setTimes(out, &want)
-	}
-	return err
+	return finish(out, &want, attrs)
 }
 
 // closeLater leaves a new directory open that is to be closed to its owner, since only then it can be renamed.
@@ -351,7 +335,7 @@ const projectFile = ".zsbx.toml"
 // regular writes a regular file, or another name of one.
 func (s *stager) regular(src, dst int, n *node, to string) error {
 	if n.Links == 1 {
-		link := s.trees[n.Tree].near && path.Base(n.Path) != projectFile
+		link := !s.trees[n.Tree].inTree && path.Base(n.Path) != projectFile
 		return file(src, dst, n, path.Base(to), link)
 	}
 	first := s.links[inode{n.Tree, n.Inode}]

@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func TestTamper(t *testing.T) {
 	w.apply(t, Options{})
 	sh(t, w.tree, `[ "$(cat hooks/a hooks/b)" = 'new
 new' ] && [ ! -e hooks/gone ]`)
-	if err := Undo(w.Layer); err != nil {
+	if err := Undo(w.Layer, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
@@ -57,7 +58,7 @@ func TestTamperInTree(t *testing.T) {
 			if what == "rename in" || what == "rename out" {
 				t.Error("something was renamed")
 			}
-			if what == "rename journal" && len(w.staged(t)) == 2 {
+			if what == "write journal" && len(w.staged(t)) == 2 {
 				evil(t, w)
 			}
 		}
@@ -72,7 +73,7 @@ func TestTamperInTree(t *testing.T) {
 		w.write(t, "echo new >a; mknod b c 0 0")
 		w.apply(t, Options{})
 		evil(t, w)
-		if err := Undo(w.Layer); err == nil || !strings.Contains(err.Error(), "changed it in the staging directory") {
+		if err := Undo(w.Layer, Options{}); err == nil || !strings.Contains(err.Error(), "changed it in the staging directory") {
 			t.Error(err)
 		}
 		sh(t, w.tree, `[ "$(cat a)" = new ] && [ ! -e b ]`)
@@ -98,7 +99,7 @@ func TestLinksInTree(t *testing.T) {
 		old := snapshot(t, w.tree)
 		w.write(t, "echo new >a; ln a b; ln a d; mkdir e; ln a e/f")
 		step = func(what string) {
-			if tampered && what == "rename journal" && len(w.staged(t)) > 0 {
+			if tampered && what == "write journal" && len(w.staged(t)) > 0 {
 				name := w.staged(t)[0]
 				sh(t, w.tree, fmt.Sprintf("touch -r %[1]s ref; echo bad >%[1]s; touch -r ref %[1]s; rm ref", name))
 				tampered = false
@@ -115,10 +116,44 @@ func TestLinksInTree(t *testing.T) {
 		}
 		if want == 0 {
 			sh(t, w.tree, "[ a -ef b ] && [ a -ef d ] && [ a -ef e/f ]")
-			if err := Undo(w.Layer); err != nil {
+			if err := Undo(w.Layer, Options{}); err != nil {
 				t.Error(err)
 			}
 			same(t, "taken back", snapshot(t, w.tree), old)
 		}
+	}
+}
+
+// TestTamperKilled: what somebody changes in a staging directory in the tree after an apply was killed is not put into
+// place, neither if that goes on nor if it goes back.
+func TestTamperKilled(t *testing.T) {
+	inTrees = true
+	defer func() { inTrees = false }()
+	changed := 0
+	for _, what := range []string{"apply", "undo"} {
+		more := true
+		for n := 1; more; n++ {
+			w := newWorld(t, memory(t), "echo old >a; echo old >b; echo old >c; mkdir d; echo old >d/e")
+			w.write(t, "echo new >a; mknod b c 0 0; echo new >n; mknod d c 0 0; mkdir dir; echo new >dir/f")
+			more = killAt(t, "apply", n, w)
+			for _, name := range w.staged(t) {
+				sh(t, w.tree, `find `+name+` -type f | while read -r f; do echo evil >>"$f"; done`)
+				changed++
+			}
+			var err error
+			if what == "apply" {
+				_, err = Apply(w.Layer, Options{})
+			}
+			if what == "undo" || err != nil {
+				_ = takeBack(w)
+			}
+			out, _ := exec.Command("grep", "-r", "--exclude-dir=.zsbx-try-*", "evil", w.tree).Output()
+			if len(out) > 0 {
+				t.Errorf("killed before act %d, then %s: %s", n, what, out)
+			}
+		}
+	}
+	if changed == 0 {
+		t.Error("nothing was changed")
 	}
 }

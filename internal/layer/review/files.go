@@ -81,7 +81,7 @@ func (d *opened) Link(tree int, rel string, old bool) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	return safepath.ReadLink(dir, path.Base(rel))
+	return safepath.ReadLink(int(dir.Fd()), path.Base(rel))
 }
 
 func (d *opened) Has(tree int, rel string) bool {

@@ -112,7 +112,7 @@ func (a *archive) entry(above *os.File, base, name string) error {
 		h.Typeflag = tar.TypeDir
 		h.Name += "/"
 	case unix.S_IFLNK:
-		to, err := safepath.ReadLink(above, base)
+		to, err := safepath.ReadLink(int(above.Fd()), base)
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func attributes(above *os.File, base string) (map[string]string, error) {
 	out := make(map[string]string)
 	for name, value := range all {
 		if strings.HasPrefix(name, "user.") && !strings.Contains(name, "=") {
-			out["SCHILY.xattr."+name] = value
+			out["SCHILY.xattr."+name] = string(value)
 		}
 	}
 	return out, err
