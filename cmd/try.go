@@ -67,12 +67,17 @@ func newTry(a *app) *cobra.Command {
 }
 
 // mayMean reports whether the command line may have a command below zsbx try. It can only be the word
-// that follows: a later one may belong to the command that is tried.
+// that follows: a later one may belong to the command that is tried. A word that a shell completes may become any.
 func (a *app) mayMean(word string) bool {
-	if len(a.args) < 2 || a.args[0] != "try" {
+	args := a.args
+	completes := len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
+	if completes {
+		args = args[1:]
+	}
+	if len(args) < 2 || args[0] != "try" || completes && len(args) == 2 {
 		return true
 	}
-	return slices.Contains([]string{word, "--help", "-h"}, a.args[1])
+	return slices.Contains([]string{word, "--help", "-h"}, args[1])
 }
 
 // commandBelow makes a command below zsbx try.
