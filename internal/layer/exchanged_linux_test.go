@@ -6,9 +6,10 @@ import (
 )
 
 // TestExchanged: a directory of the tree that is exchanged while the command runs has other files than the command
-// saw, however old they are. A directory of which only what is in it changed has not.
+// saw, however old they are. A directory of which only what is in it changed has not, unless the one above it changed,
+// too.
 func TestExchanged(t *testing.T) {
-	const before = "mkdir d ../new; echo a >d/f; echo other >../new/f; echo b >d/g; echo b >../new/g"
+	const before = "mkdir -p d/e ../new; echo a >d/f; cp d/f d/e; echo other >../new/f; echo b >d/g; echo b >../new/g"
 	const script = "echo c >>d/f; rm d/g; echo c >d/h"
 	late := []string{"~ d/f !" + conflictLate, "- d/g !" + conflictLate, "+ d/h"}
 	none := []string{"~ d/f", "- d/g", "+ d/h"}
@@ -22,6 +23,12 @@ func TestExchanged(t *testing.T) {
 		{"something is put into it", script, "echo d >d/x", none},
 		{"something in it is removed", "echo c >>d/f; echo c >d/h", "rm d/g", []string{"~ d/f", "+ d/h"}},
 		{"exchanged", script, "mv d ../old; mv ../new d", late},
+		{"exchanged and then something is put into it", script, "mv d ../old; mv ../new d; echo d >d/x", late},
+		{"exchanged and then something in it is removed", "echo c >>d/f", "mv d ../old; mv ../new d; rm d/g", late[:1]},
+		{"exchanged in a directory that was", "echo c >>d/e/f", "mv d/e ../old; mv ../new d/e; echo d >d/e/x",
+			[]string{"~ d/e/f !" + conflictLate}},
+		{"something is put beside it", script, "echo d >x", none},
+		{"something is put into it and beside it which is not told from that", script, "echo d >d/x; echo d >x", late},
 		{"copied anew", script, "mv d ../old; cp -a ../old d", late},
 		{"its mode", "chmod 700 d", "chmod 777 d", []string{"~ d !" + conflictLate}},
 		{"its mode without a change outside", "chmod 700 d", "echo d >d/x", []string{"~ d"}},

@@ -189,7 +189,7 @@ func (r *reader) entry(p place, name string) error {
 		return err
 	}
 	opaque := p.opaque || attrs.opaque
-	late := p.late || r.late(up, low, attrs, opaque)
+	late := p.late || r.late(p.lower, up, low, attrs, opaque)
 	if err := r.compare(rel, up, low, attrs, late); err != nil {
 		return err
 	}
@@ -223,12 +223,12 @@ func (r *reader) entry(p place, name string) error {
 
 // late reports whether what a tree has may not be what the command saw. If the command made or emptied its own
 // directory, all that is in the tree's may be new, however old it is; and so it may if that was moved there.
-func (r *reader) late(up, low *entry, a attributes, opaque bool) bool {
+func (r *reader) late(dir *os.File, up, low *entry, a attributes, opaque bool) bool {
 	if low == nil {
 		return false
 	}
 	if up.isDir() && low.isDir() && !opaque {
-		return !a.origin || r.moved(low)
+		return !a.origin || r.moved(low) || r.mayBeMoved(dir, low)
 	}
 	return r.changedSince(low)
 }
@@ -244,10 +244,19 @@ func (r *reader) lost(p place, up *entry) bool {
 }
 
 // moved reports whether a directory of a tree was moved there after the command began, or its mode or owner
-// changed. What is put into it, or taken away, is judged by itself: that gives the directory two equal times. If
-// something is put into it after it was moved there, its times do not show that.
+// changed. What is put into it, or taken away, is judged by itself: that gives the directory two equal times.
 func (r *reader) moved(low *entry) bool {
 	return r.changedSince(low) && low.st.Ctim != low.st.Mtim
+}
+
+// mayBeMoved reports whether a directory may have been moved to where it is in dir, and then something was put into
+// it: that gives it two equal times, too. Moving it there has changed dir.
+func (r *reader) mayBeMoved(dir *os.File, low *entry) bool {
+	if !r.changedSince(low) {
+		return false
+	}
+	above, err := look(dir, ".")
+	return err != nil || above == nil || r.changedSince(above)
 }
 
 // changedSince reports whether an entry of a tree changed after the command began. It may have been put there

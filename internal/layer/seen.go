@@ -22,7 +22,7 @@ const (
 	conflictGone    = "the tree has gone, or there is another one in its place"
 	conflictWasGone = "the tree was not there when the command had ended"
 	conflictLost    = "it was removed outside while the command ran"
-	conflictLate    = "it changed outside while the command ran"
+	conflictLate    = "it changed outside while the command ran, or a directory above it did"
 	conflictChanged = "it has changed outside since"
 	conflictRemoved = "it has been removed outside since"
 	conflictMade    = "it has been made outside since"
