@@ -187,7 +187,10 @@ func (t *actsTable) acts(parts []string) string {
 	return cmp.Or(firstOf(t.first[parts[0]], parts), firstOf(t.loose, parts))
 }
 
-// isGitDir reports whether a directory of this name is taken for a git directory.
+// IsGitDir reports whether a directory of this name is taken for a git directory, in upper or lower case.
+func IsGitDir(name string) bool { return isGitDir(fold(name)) }
+
+// isGitDir is IsGitDir for a name in lower case.
 func isGitDir(name string) bool { return strings.HasSuffix(name, ".git") }
 
 // gitAct returns why git runs or trusts a path, or "".

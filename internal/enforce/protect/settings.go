@@ -42,6 +42,28 @@ func namesProgram(s gitconfig.Setting) bool {
 	return slices.Contains(keys, s.Key) || slices.Contains(keys, "*")
 }
 
+// namesHooks reports whether the value of a setting is the directory of hooks.
+func namesHooks(s gitconfig.Setting) bool {
+	return s.Section == "core" && s.Sub == "" && s.Key == "hookspath"
+}
+
+// Named returns what may be paths that git runs because of a setting, as they are written: relative ones begin at the
+// top of the working tree. hooks says that these are directories of hooks.
+func Named(s gitconfig.Setting) (paths []string, hooks bool) {
+	hooks = namesHooks(s)
+	for _, value := range s.Values() {
+		switch {
+		case hooks && path.Base(value) == "_" && path.Base(path.Dir(value)) == husky: // which runs those beside it
+			paths = append(paths, path.Dir(value))
+		case hooks:
+			paths = append(paths, value)
+		case namesProgram(s):
+			paths = append(paths, words(value)...)
+		}
+	}
+	return paths, hooks
+}
+
 // configured protects what settings name in the writable trees: the directory of hooks, and files that
 // are programs or their arguments. dir is the git directory of a working tree, or both are a bare
 // repository.
@@ -63,7 +85,7 @@ func (c *protector) configured(dir, common, tree string) {
 		for _, value := range s.Values() {
 			for _, top := range tops {
 				switch {
-				case s.Section == "core" && s.Sub == "" && s.Key == "hookspath":
+				case namesHooks(s):
 					c.hooks(value, top)
 				case namesProgram(s):
 					c.program(value, top)
@@ -160,7 +182,7 @@ func (c *protector) hooks(value, top string) {
 	}
 	hasTree := func(tree string) bool { return host.Within(tree, real) }
 	if hasTree(top) || slices.ContainsFunc(c.trees, hasTree) {
-		for _, name := range hookNames {
+		for _, name := range HookNames {
 			c.add(path.Join(real, name), "")
 		}
 		return
@@ -171,8 +193,8 @@ func (c *protector) hooks(value, top string) {
 // husky is the directory that the program of this name writes.
 const husky = ".husky"
 
-// hookNames are those of githooks(5).
-var hookNames = []string{
+// HookNames are those of githooks(5).
+var HookNames = []string{
 	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit",
 	"prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge",
 	"pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",

@@ -98,14 +98,14 @@ func TestFiles(t *testing.T) {
 	}
 
 	must(t, os.Symlink("a", lower[0]+"/sub.link"), os.Mkdir(lower[0]+"/sub", 0o755), os.Symlink("..", lower[0]+"/sub/up"))
-	got, whole := r.files.Links(0)
-	if !whole || !slices.Equal(slices.Sorted(slices.Values(got)), []string{"b", "dir", "sub.link", "sub/up"}) {
+	got, whole := r.files.Find(0)
+	if !whole || !slices.Equal(slices.Sorted(slices.Values(got.Links)), []string{"b", "dir", "sub.link", "sub/up"}) {
 		t.Errorf("the links are %q, all: %v", got, whole)
 	}
 	root, err := os.Open(lower[0])
 	must(t, err)
 	defer root.Close()
-	if got, whole := findLinks(root, 3); whole {
+	if got, whole := find(root, 3); whole {
 		t.Errorf("%q of a tree with more entries are all", got)
 	}
 

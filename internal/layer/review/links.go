@@ -21,19 +21,35 @@ const maxSearched = 1_000_000
 // maxNested is how often links may lead to links.
 const maxNested = 8
 
-// learnLinks finds the links in trees by which programs outside come to what they run or trust: the file may
-// have any name. A link that a change makes is judged itself.
-func (r *Review) learnLinks() {
+// learn finds the links in trees by which programs outside come to what they run or trust, and what git's settings
+// name: such a file may have any name. A link that a change makes is judged itself.
+func (r *Review) learn() {
 	changed := make(map[int]bool)
+	repos := make(map[key]bool)
 	for i := range r.Changes {
-		changed[r.Changes[i].Tree] = true
+		c := &r.Changes[i]
+		changed[c.Tree] = true
+		for _, repo := range reposIn(c.Path) {
+			repos[key{c.Tree, repo}] = true
+		}
 	}
 	links := make(map[int][]string)
 	for tree := range changed {
-		all, whole := r.files.Links(tree)
-		links[tree] = all
+		found, whole := r.files.Find(tree)
+		links[tree] = found.Links
 		r.unknown[tree] = !whole
+		for _, repo := range found.Repos {
+			repos[key{tree, repo}] = true
+		}
 	}
+	for repo := range repos {
+		r.learnSettings(repo)
+	}
+	r.learnLinks(links)
+}
+
+// learnLinks finds what links lead to that have names that programs outside know, also by way of others.
+func (r *Review) learnLinks(links map[int][]string) {
 	for range maxNested {
 		found := false
 		for tree, all := range links {
@@ -59,7 +75,7 @@ func (r *Review) leadsToActs(tree int, rel string) bool {
 	for _, name := range append(r.otherNames(tree, rel), rel) {
 		_, acts := protect.Acts(name)
 		_, leads := protect.Leads(name)
-		if acts || leads {
+		if acts || leads || r.isProtected(path.Join(r.trees[tree], name)) {
 			return true
 		}
 	}
@@ -73,33 +89,31 @@ func (r *Review) follow(tree int, rel string) {
 		return
 	}
 	names := append(r.otherNames(tree, rel), rel)
-	w := way{r: r, tree: tree}
-	if dir := path.Dir(rel); dir != "." {
-		w.at = strings.Split(dir, "/")
-	}
-	at := key{tree, ""}
-	if !w.out(to) {
-		at.path = path.Clean(strings.Join(w.at, "/"))
-	} else {
-		at = r.inTree(tree, rel, to)
-	}
-	if at.path != "" {
+	if at, in := r.target(key{tree, path.Dir(rel)}, to); in {
 		r.names[at] = append(r.names[at], names...)
 	}
 }
 
-// inTree returns where a link leads that leaves its tree. The path is "" if that is in no other tree.
-func (r *Review) inTree(tree int, rel, to string) key {
+// target returns where a path leads from a directory, and whether that is in a tree. It follows links as they would
+// be once all changes are made real.
+func (r *Review) target(dir key, to string) (at key, in bool) {
+	w := way{r: r, tree: dir.tree}
+	if dir.path != "." {
+		w.at = strings.Split(dir.path, "/")
+	}
+	if !w.out(to) {
+		return key{dir.tree, path.Join(".", path.Join(w.at...))}, true
+	}
 	if !path.IsAbs(to) {
-		to = path.Join(r.trees[tree], path.Dir(rel), to)
+		to = path.Join(r.trees[dir.tree], dir.path, to)
 	}
 	for i, top := range r.trees {
 		below, err := filepath.Rel(top, path.Clean(to))
 		if err == nil && filepath.IsLocal(below) {
-			return key{i, below}
+			return key{i, below}, true
 		}
 	}
-	return key{}
+	return key{}, false
 }
 
 // otherNames returns the names that a path has by way of links with names that programs outside know.
@@ -127,17 +141,26 @@ func (r *Review) throughLink(tree int, rel string) (why string, is bool) {
 		if why, is := protect.Acts(name); is {
 			return why + " as " + name, true
 		}
+		if r.isProtected(path.Join(r.trees[tree], name)) {
+			return trusted + " as " + name, true
+		}
 	}
 	return "", false
 }
 
-// Links looks at outer directories first.
-func (d *opened) Links(tree int) (all []string, whole bool) {
-	return findLinks(d.trees[tree], maxSearched)
+// Found is what a search of a tree finds.
+type Found struct {
+	Links []string // symbolic links
+	Repos []string // .git, and what else has the name of a git directory
 }
 
-// findLinks finds the links among the first left entries of a tree.
-func findLinks(root *os.File, left int) (all []string, whole bool) {
+// Find looks at outer directories first.
+func (d *opened) Find(tree int) (found Found, whole bool) {
+	return find(d.trees[tree], maxSearched)
+}
+
+// find searches the first left entries of a tree.
+func find(root *os.File, left int) (found Found, whole bool) {
 	const some = 4096
 	for dirs := []string{"."}; len(dirs) > 0; dirs = dirs[1:] {
 		dir, err := safepath.OpenBelow(root, dirs[0], os.O_RDONLY|unix.O_DIRECTORY)
@@ -145,7 +168,7 @@ func findLinks(root *os.File, left int) (all []string, whole bool) {
 			continue // what is closed to the user is closed to programs, too
 		}
 		if err != nil {
-			return all, false
+			return found, false
 		}
 		for err == nil {
 			var entries []fs.DirEntry
@@ -156,19 +179,22 @@ func findLinks(root *os.File, left int) (all []string, whole bool) {
 				case fs.ModeDir:
 					dirs = append(dirs, name)
 				case fs.ModeSymlink:
-					all = append(all, name)
+					found.Links = append(found.Links, name)
+				}
+				if protect.IsGitDir(e.Name()) {
+					found.Repos = append(found.Repos, name)
 				}
 			}
 			left -= len(entries)
 			if left < 0 {
 				dir.Close()
-				return all, false
+				return found, false
 			}
 		}
 		dir.Close()
 		if err != io.EOF {
-			return all, false
+			return found, false
 		}
 	}
-	return all, true
+	return found, true
 }

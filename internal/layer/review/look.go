@@ -8,7 +8,6 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/glob"
-	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -45,8 +44,7 @@ func (r *Review) judge(c *layer.Change) []Look {
 	why, is := r.acts(c)
 	add(is, Acts, why)
 	name := r.full(c)
-	in := func(p string) bool { return host.Within(name, p) }
-	add(!is && slices.ContainsFunc(r.protected, in), Protected, "programs outside run or trust it")
+	add(!is && r.isProtected(name), Protected, trusted)
 	denied := slices.ContainsFunc(r.denied, func(g glob.Glob) bool { return g.Match(name) })
 	add(denied, Denied, "its name was denied to the command")
 	if c.Op != layer.Remove {
@@ -56,6 +54,20 @@ func (r *Review) judge(c *layer.Change) []Look {
 		add(c.Type&(fs.ModeSymlink|fs.ModeSticky|0o002) == 0o002, Shared, "every user may write it")
 	}
 	return all
+}
+
+// trusted is the reason for what settings name.
+const trusted = "programs outside run or trust it"
+
+// isProtected reports whether settings name a path, or a directory that it is in.
+func (r *Review) isProtected(p string) bool {
+	for !r.protected[p] {
+		if p == "/" || p == "." {
+			return false
+		}
+		p = path.Dir(p)
+	}
+	return true
 }
 
 // acts reports whether programs outside run or trust what a change makes, changes or removes. A directory
@@ -75,7 +87,7 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
 	}
 	if !is && r.unknown[c.Tree] {
-		return "not all links of the tree could be found: one may lead here", true
+		return "not all links and git settings of the tree were read: one may lead here", true
 	}
 	return why, is
 }

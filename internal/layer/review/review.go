@@ -14,14 +14,15 @@ import (
 type Review struct {
 	Changes []layer.Change
 
-	trees     []string // their paths
-	dir       string   // the working directory
-	protected []string // paths that programs outside run or trust, beside those that protect.Acts knows
+	trees     []string        // their paths
+	dir       string          // the working directory
+	protected map[string]bool // paths that programs outside run or trust, beside those that protect.Acts knows
 	denied    []glob.Glob
 	files     Files
 	at        map[key]int      // where a change is in Changes
 	names     map[key][]string // other names of a path, by way of links, that programs outside know
-	unknown   map[int]bool     // trees of which not all links are known
+	unknown   map[int]bool     // trees of which not all links and settings are known
+	left      int              // bytes of settings that may still be read
 	looks     [][]Look         // for each change
 }
 
@@ -35,7 +36,7 @@ type Files interface {
 	Text(tree int, path string, old bool) ([]byte, error) // at most maxText+1 bytes of a regular file
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
 	Has(tree int, path string) bool                       // there is something in the tree
-	Links(tree int) (all []string, whole bool)            // symbolic links of the tree; whole if these are all
+	Find(tree int) (found Found, whole bool)              // in the tree; whole if this is all
 }
 
 // Options says how a review is shown.
@@ -48,10 +49,14 @@ type Options struct {
 // New makes a review of changes in trees, which must be sorted: a directory before what is in it.
 func New(trees []string, changes []layer.Change, files Files, o Options) *Review {
 	r := &Review{
-		Changes: changes, trees: trees, dir: o.Dir, protected: o.Protected, files: files,
-		looks:   make([][]Look, len(changes)),
-		names:   make(map[key][]string),
-		unknown: make(map[int]bool),
+		Changes: changes, trees: trees, dir: o.Dir, files: files, left: maxSettings,
+		looks:     make([][]Look, len(changes)),
+		names:     make(map[key][]string),
+		unknown:   make(map[int]bool),
+		protected: make(map[string]bool),
+	}
+	for _, p := range o.Protected {
+		r.protected[p] = true
 	}
 	for _, pattern := range o.Denied {
 		g, err := glob.Parse(pattern)
@@ -60,7 +65,7 @@ func New(trees []string, changes []layer.Change, files Files, o Options) *Review
 		}
 	}
 	r.index()
-	r.learnLinks()
+	r.learn()
 	for i := range changes {
 		r.looks[i] = r.judge(&changes[i])
 	}

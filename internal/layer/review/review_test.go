@@ -14,6 +14,7 @@ import (
 type memory struct {
 	is, was map[string]string
 	links   []string // of the tree
+	repos   []string // of the tree
 	many    bool     // not all of its links are known
 }
 
@@ -33,11 +34,14 @@ func (m memory) Text(_ int, rel string, old bool) ([]byte, error) {
 }
 
 func (m memory) Link(_ int, rel string, old bool) (string, error) {
+	if old && !slices.Contains(m.links, rel) {
+		return "", fs.ErrInvalid
+	}
 	text, err := m.Text(0, rel, old)
 	return string(text), err
 }
 
-func (m memory) Links(int) ([]string, bool) { return m.links, !m.many }
+func (m memory) Find(int) (Found, bool) { return Found{m.links, m.repos}, !m.many }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
 
@@ -172,6 +176,69 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
+// TestGitSettings: what the settings of a repository name needs a look, whether the repository was there before or
+// the command made it. The control: what no setting names, and other repositories' names.
+func TestGitSettings(t *testing.T) {
+	const hooks = "[core]\nhooksPath = "
+	m := memory{
+		was: map[string]string{
+			"old/deep/.git/config": hooks + "tools/hooks\n[include]\npath = more\n", "old/deep/.git/more": "[core]\nfsmonitor = bin/watch\n",
+			"old/deep/tools/hooks/other":  "../../script",
+			"super/.git/modules/s/config": hooks + "sh\n", "super/s/.git": "gitdir: ../.git/modules/s\n",
+			"main/.git/config": hooks + "mh\n", "main/.git/worktrees/w/commondir": "../..\n",
+			"w/.git": "gitdir: /t/main/.git/worktrees/w\n", "changed/.git/config": hooks + "before\n",
+			"moved/.git/config": "[core]\nworktree = ../../away\n" + hooks + "hooks\n",
+		},
+		is: map[string]string{
+			"new/.git/config": hooks + "own\n", "all/.git/config": hooks + ".\n", "b.git/config": hooks + "mine\n",
+			"changed/.git/config": hooks + "after\n", "led/.git/config": hooks + "way/to\n", "led/way": "../far",
+			"husky/.git/config": hooks + ".husky/_\n", "home/.git/config": hooks + "~/h\n", "out/.git/config": hooks + "/u/hooks\n",
+		},
+		repos: []string{"old/deep/.git", "super/s/.git", "super/.git", "main/.git", "w/.git", "moved/.git"},
+		links: []string{"old/deep/tools/hooks/other"},
+	}
+	base := []layer.Change{added("led/way", linkMode, 0)}
+	for name := range m.is {
+		if name != "led/way" {
+			base = append(base, added(name, 0o644, 1))
+		}
+	}
+	for rel, want := range map[string]string{
+		"old/deep/tools/hooks/pre-commit": trusted,
+		"old/deep/bin/watch":              trusted,
+		"old/deep/script":                 trusted + " as old/deep/tools/hooks/other",
+		"old/tools/hooks/pre-commit":      "",
+		"old/deep/tools/pre-commit":       "",
+		"super/s/sh/pre-push":             trusted,
+		"super/sh/pre-push":               "",
+		"main/mh/x":                       trusted,
+		"w/mh/x":                          trusted,
+		"changed/before/x":                trusted,
+		"changed/after/x":                 trusted,
+		"away/hooks/x":                    trusted,
+		"new/own/pre-commit":              trusted,
+		"new/own":                         trusted,
+		"new/other":                       "",
+		"all/pre-commit":                  trusted,
+		"all/main.go":                     "",
+		"b.git/mine/update":               trusted,
+		"far/to/x":                        trusted,
+		"far/x":                           "",
+		"husky/.husky/pre-commit":         trusted,
+		"home/h/x":                        "",
+		"u/hooks/x":                       "",
+	} {
+		r := New([]string{"/t"}, append(base, added(rel, 0o755, 1)), m, Options{})
+		got := ""
+		if looks := r.Looks(len(base)); looks != nil {
+			got = looks[0].Why
+		}
+		if got != want {
+			t.Errorf("%s: %q, not %q", rel, got, want)
+		}
+	}
+}
+
 // TestLooks: each kind of change that needs a look, and its neighbour that needs none.
 func TestLooks(t *testing.T) {
 	m := memory{
@@ -180,7 +247,8 @@ func TestLooks(t *testing.T) {
 			"via": "out/x", "loop": "loop", "dots": "sub/back/../..", "sub/back": "..", "vs/.vscode": "../x",
 			"tool": "a", "venv/bin/python": "../../a", "venv/lib64": "lib", "text": "a",
 		},
-		was: map[string]string{"out": "/usr", "HEAD": "ref", "repo/HEAD": "ref"},
+		was:   map[string]string{"out": "/usr", "HEAD": "ref", "repo/HEAD": "ref"},
+		links: []string{"out"},
 	}
 	conflict := changedFile("conflict", 0o644, 0o644)
 	conflict.Conflict = "the tree has another file there"

@@ -1,0 +1,133 @@
+package review
+
+import (
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/internal/host"
+)
+
+// maxSettings is how many bytes of git's settings are read.
+const maxSettings = 64 << 20
+
+// reposIn returns the git directories that a path is, or is in, by their names.
+func reposIn(rel string) (all []string) {
+	end := 0
+	for name := range strings.SplitSeq(rel, "/") {
+		end += len(name)
+		if protect.IsGitDir(name) {
+			all = append(all, rel[:end])
+		}
+		end++
+	}
+	return all
+}
+
+// learnSettings finds what git runs because of the settings of a repository, as they are and as they would be. The
+// path is that of a .git, or of a bare repository.
+func (r *Review) learnSettings(repo key) {
+	tops := []key{repo}
+	if strings.EqualFold(path.Base(repo.path), ".git") {
+		tops = []key{{repo.tree, path.Dir(repo.path)}}
+	}
+	var settings []gitconfig.Setting
+	for _, dir := range r.gitDirs(repo) {
+		seen := make(map[key]bool)
+		some := append(r.settings(dir, "config", seen), r.settings(dir, "config.worktree", seen)...)
+		for _, s := range some {
+			if s.Section == "core" && s.Key == "worktree" {
+				tops = r.withTarget(tops, dir, s.Value)
+			}
+		}
+		settings = append(settings, some...)
+	}
+	for _, s := range settings {
+		paths, hooks := protect.Named(s)
+		for _, name := range paths {
+			for _, top := range tops {
+				r.protect(top, name, hooks)
+			}
+		}
+	}
+}
+
+// gitDirs returns where the settings of a repository are. A .git that is a file names the git directory, as that of
+// a submodule; one of a linked working tree names the one that all share.
+func (r *Review) gitDirs(repo key) []key {
+	above := key{repo.tree, path.Dir(repo.path)}
+	dirs := r.withTarget(nil, above, path.Base(repo.path))
+	for _, text := range r.read(repo) {
+		if to, is := strings.CutPrefix(text, "gitdir: "); is {
+			dirs = r.withTarget(dirs, above, strings.TrimRight(to, "\r\n"))
+		}
+	}
+	for _, dir := range dirs {
+		for _, text := range r.read(key{dir.tree, path.Join(dir.path, "commondir")}) {
+			dirs = r.withTarget(dirs, dir, strings.TrimRight(text, "\r\n"))
+		}
+	}
+	return dirs
+}
+
+// withTarget adds where a path in a directory leads, if that is in a tree.
+func (r *Review) withTarget(all []key, dir key, to string) []key {
+	if at, in := r.target(dir, to); in {
+		all = append(all, at)
+	}
+	return all
+}
+
+// settings returns those of a file, and of the files that it includes.
+func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitconfig.Setting) {
+	at, in := r.target(dir, name)
+	if !in || seen[at] {
+		return nil
+	}
+	seen[at] = true
+	for _, text := range r.read(at) {
+		some, _ := gitconfig.Read(text)
+		for _, s := range some {
+			all = append(all, s)
+			if s.Includes() {
+				all = append(all, r.settings(key{at.tree, path.Dir(at.path)}, s.Value, seen)...)
+			}
+		}
+	}
+	return all
+}
+
+// read returns what a file has in the tree and in the layer.
+func (r *Review) read(at key) (texts []string) {
+	for _, old := range []bool{true, false} {
+		text, err := r.files.Text(at.tree, at.path, old)
+		r.left -= len(text)
+		if len(text) > maxText || r.left < 0 {
+			r.unknown[at.tree] = true
+		} else if err == nil {
+			texts = append(texts, string(text))
+		}
+	}
+	return texts
+}
+
+// protect notes that programs outside run or trust what a path leads to from a directory. Of a directory of hooks with
+// that one in it, these are the hooks alone.
+func (r *Review) protect(top key, name string, hooks bool) {
+	to, in := r.target(top, name)
+	if !in || strings.HasPrefix(name, "~") {
+		return
+	}
+	full := path.Join(r.trees[to.tree], to.path)
+	if !hooks || !host.Within(path.Join(r.trees[top.tree], top.path), full) {
+		r.protected[full] = true
+		if !path.IsAbs(name) {
+			r.protected[path.Join(r.trees[top.tree], top.path, name)] = true // it may be a link
+		}
+		return
+	}
+	for _, hook := range protect.HookNames {
+		r.protected[path.Join(full, hook)] = true
+	}
+}
