@@ -22,13 +22,8 @@ var kernelAttributes = []string{"origin", "impure", "uuid", "nlink", "upper", "p
 // maxAttribute is the most bytes of a value, and of all names (xattr(7)).
 const maxAttribute = 64 << 10
 
-// Attributes returns the extended attributes of an entry in an open directory that belong to the user: user.*
+// AttributesAt returns the extended attributes of an entry in an open directory that belong to the user: user.*
 // but for the overlay's, access control lists and capabilities. It follows no link.
-func Attributes(dir *os.File, name string) (map[string][]byte, error) {
-	return AttributesAt(int(dir.Fd()), name)
-}
-
-// AttributesAt is Attributes for a descriptor.
 func AttributesAt(dir int, name string) (map[string][]byte, error) {
 	a, err := attributesAt(dir, name)
 	return a.own, err
@@ -43,18 +38,6 @@ func Unmark(fd int) error {
 		}
 	}
 	return nil
-}
-
-// attributes are the extended attributes of an entry.
-type attributes struct {
-	own     map[string][]byte
-	origin  bool   // the kernel copied it from the lower directory: a command made what has none
-	opaque  bool   // the kernel hides what a lower directory has
-	strange string // the name of one that only the kernel should make, and did not
-}
-
-func attributesOf(dir *os.File, name string) (attributes, error) {
-	return attributesAt(int(dir.Fd()), name)
 }
 
 func attributesAt(dir int, name string) (a attributes, err error) {
@@ -100,9 +83,6 @@ func attributesAt(dir int, name string) (a attributes, err error) {
 	return a, nil
 }
 
-// capabilityAttribute gives a program rights that whoever starts it need not have.
-const capabilityAttribute = "security.capability"
-
 const aclPrefix = "system.posix_acl_" // access and default
 
 // counts reports whether an attribute is part of what a command makes.
@@ -112,7 +92,7 @@ func counts(attr string) bool {
 
 // copyAttributes gives one directory the attributes of another one.
 func copyAttributes(from, to *os.File) error {
-	own, err := Attributes(from, ".")
+	own, err := AttributesAt(int(from.Fd()), ".")
 	for name, value := range own {
 		if err == nil {
 			err = unix.Fsetxattr(int(to.Fd()), name, value, 0)

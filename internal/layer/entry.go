@@ -38,22 +38,12 @@ func look(dir *os.File, name string) (*entry, error) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
 	e.mode = files.Mode(uint32(e.st.Mode))
-	for _, b := range setBits {
-		if uint32(e.st.Mode)&b.bit != 0 {
-			e.mode |= b.mode
+	for i, set := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} { // which files.Mode leaves out
+		if e.st.Mode&(unix.S_ISVTX<<i) != 0 {
+			e.mode |= set
 		}
 	}
 	return e, nil
-}
-
-// setBits are those that files.Mode leaves out.
-var setBits = []struct {
-	bit  uint32
-	mode fs.FileMode
-}{
-	{unix.S_ISUID, fs.ModeSetuid},
-	{unix.S_ISGID, fs.ModeSetgid},
-	{unix.S_ISVTX, fs.ModeSticky},
 }
 
 func (e *entry) isDir() bool { return e != nil && e.mode.IsDir() }
@@ -112,6 +102,26 @@ func (e *entry) state() *State {
 	}
 }
 
+// attributes are the extended attributes of an entry.
+type attributes struct {
+	own     map[string][]byte
+	origin  bool   // the kernel copied it from the lower directory: a command made what has none
+	opaque  bool   // the kernel hides what a lower directory has
+	strange string // the name of one that only the kernel should make, and did not
+}
+
+// capabilityAttribute gives a program rights that whoever starts it need not have.
+const capabilityAttribute = "security.capability"
+
+// attributes returns the extended attributes, none if they are closed to the user.
+func (e *entry) attributes() (attributes, error) {
+	a, err := attributesAt(int(e.dir.Fd()), e.name)
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil
+	}
+	return a, err
+}
+
 // same reports whether a tree has what the layer has, by any number of names. Of directories the times do not
 // count, and not what is in them.
 func same(upper, lower *entry) (bool, error) {
@@ -123,11 +133,11 @@ func same(upper, lower *entry) (bool, error) {
 	if !upper.isDir() && (u.Size != l.Size || u.Mtim != l.Mtim) {
 		return false, nil
 	}
-	x, err := Attributes(upper.dir, upper.name)
+	x, err := AttributesAt(int(upper.dir.Fd()), upper.name)
 	if err != nil {
 		return false, err
 	}
-	y, err := Attributes(lower.dir, lower.name)
+	y, err := AttributesAt(int(lower.dir.Fd()), lower.name)
 	if err != nil || !maps.EqualFunc(x, y, bytes.Equal) {
 		return false, err
 	}

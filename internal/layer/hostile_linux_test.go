@@ -112,18 +112,6 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestRefuseInTree: that something is not looked at is not told of the same path in the tree before.
-func TestRefuseInTree(t *testing.T) {
-	r := &reader{tree: 1, most: 10, seen: seen{Changes: []Change{{Path: "d", Op: Add}}}}
-	up := &entry{mode: fs.ModeDir | 0o755}
-	if err := r.refuse("d", up, nil, errTooDeep); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Changes) != 2 || r.Changes[0].Refused != "" || r.Changes[1].Tree != 1 || r.Changes[1].Refused == "" {
-		t.Errorf("%+v", r.Changes)
-	}
-}
-
 // TestClosed: what a command closed to its own user is refused, counted as far as it can be, and removed.
 func TestClosed(t *testing.T) {
 	x := newTried(t, "mkdir old; echo a >old/f; echo a >g")

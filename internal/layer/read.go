@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,17 +34,18 @@ type reader struct {
 	names int   // bytes of all paths so far
 	seen
 
-	tree  int
-	began int64
-	gone  bool // the tree is not there
+	tree    int
+	began   int64
+	gone    bool // the tree is not there
+	renames bool // the command removed a file of the tree, so that it may have renamed one
 }
 
 // place is a directory that is being read.
 type place struct {
-	upper, lower *os.File // lower is nil if there is none
+	upper, lower *os.File // nil if there is none
 	path         string
 	opaque       bool // what the lower one has was removed, and all that is in it
-	late         bool // the lower one changed, or something above it, after the command began
+	late         bool // the lower one may not be what the command saw, nor what is in it
 	depth        int
 }
 
@@ -59,33 +61,23 @@ func (l *Layer) read(sums int64) (*seen, error) {
 
 func (r *reader) trees() error {
 	for n := range r.layer.Trees {
+		first := len(r.Changes)
 		if err := r.readTree(n); err != nil {
 			return fmt.Errorf("layer %s: %w", r.layer.Session, err)
 		}
 		r.Gone = append(r.Gone, r.gone)
-		r.renamed(n)
+		for i := range r.Changes[first:] {
+			c := &r.Changes[first+i]
+			c.Lost = c.Lost && (c.Type.IsDir() || !r.renames)
+		}
 	}
 	return nil
-}
-
-// renamed takes no file of a tree for lost if the command removed one: it may have renamed it.
-func (r *reader) renamed(tree int) {
-	from := len(r.Changes)
-	removed := false
-	for from > 0 && r.Changes[from-1].Tree == tree {
-		from--
-		c := &r.Changes[from]
-		removed = removed || c.Op == Remove && c.Type.IsRegular()
-	}
-	for i := range r.Changes[from:] {
-		c := &r.Changes[from+i]
-		c.Lost = c.Lost && (c.Type.IsDir() || !removed)
-	}
 }
 
 func (r *reader) readTree(n int) error {
 	var err error
 	r.tree = n
+	r.renames = false
 	r.began, err = r.layer.began(n)
 	if err != nil {
 		return err
@@ -100,13 +92,14 @@ func (r *reader) readTree(n int) error {
 	if err != nil && !r.gone {
 		return err
 	}
-	if err == nil {
+	top := place{upper: upper, lower: lower, path: "."}
+	if !r.gone {
 		defer lower.Close()
-		if err := r.top(upper, lower); err != nil {
+		if err := r.top(top); err != nil {
 			return err
 		}
 	}
-	return r.dir(place{upper: upper, lower: lower, path: "."})
+	return r.dir(top)
 }
 
 // isGone reports whether an error says that something is not there, and not that it is closed.
@@ -116,12 +109,12 @@ func isGone(err error) bool {
 }
 
 // top compares a tree itself. Only root can give the layer the owner of another user's tree.
-func (r *reader) top(upper, lower *os.File) error {
-	up, err := look(upper, ".")
+func (r *reader) top(p place) error {
+	up, err := look(p.upper, ".")
 	if err != nil {
 		return err
 	}
-	low, err := look(lower, ".")
+	low, err := look(p.lower, ".")
 	if err != nil {
 		return err
 	}
@@ -129,20 +122,21 @@ func (r *reader) top(upper, lower *os.File) error {
 		up.st.Uid = low.st.Uid
 		up.st.Gid = low.st.Gid
 	}
-	attrs, err := attributesOf(upper, ".")
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
+	attrs, err := up.attributes()
+	if err != nil {
 		return err
 	}
-	return r.compare(".", up, low, attrs, r.moved(low))
+	p.late = r.exchanged(nil, low)
+	return r.compare(p, up, low, attrs, nil)
 }
 
-// dir reads a directory of the layer.
+// dir reads a directory.
 func (r *reader) dir(p place) error {
 	names, err := list(p.upper, r.most)
 	if err != nil {
 		return err
 	}
-	if p.opaque && p.lower != nil {
+	if p.opaque {
 		hidden, err := list(p.lower, r.most)
 		if err != nil {
 			return err
@@ -158,8 +152,11 @@ func (r *reader) dir(p place) error {
 	return nil
 }
 
-// list returns the names in a directory, unless there are more than can be changes.
+// list returns the names in a directory, none if it is nil. More than can be changes are an error.
 func list(dir *os.File, most int) ([]string, error) {
+	if dir == nil {
+		return nil, nil
+	}
 	names, err := dir.Readdirnames(most + 1)
 	if err == io.EOF {
 		err = nil
@@ -170,7 +167,7 @@ func list(dir *os.File, most int) ([]string, error) {
 	return names, err
 }
 
-// entry compares what the layer and the tree have by one name.
+// entry compares what the layer and the tree have by one name, and what is in it.
 func (r *reader) entry(p place, name string) error {
 	up, err := look(p.upper, name)
 	if err != nil {
@@ -180,57 +177,109 @@ func (r *reader) entry(p place, name string) error {
 	if err != nil {
 		return err
 	}
-	rel := path.Join(p.path, name)
+	next := place{path: path.Join(p.path, name), depth: p.depth + 1}
 	if up == nil || up.whiteout() {
-		return r.removed(rel, low, p.late, p.depth)
+		return r.removed(p, next, low)
 	}
-	attrs, err := attributesOf(p.upper, name)
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
+	attrs, err := up.attributes()
+	if err != nil {
 		return err
 	}
-	opaque := p.opaque || attrs.opaque
-	late := p.late || r.late(p.lower, up, low, attrs, opaque)
-	if err := r.compare(rel, up, low, attrs, late); err != nil {
+	next.opaque = p.opaque || attrs.opaque || !up.isDir()
+	next.late = p.late || r.late(p.lower, low, attrs, next.opaque)
+	var unread error
+	closed := up.isDir() && r.closed(up) != ""
+	if !closed {
+		unread = next.open(up, low)
+		defer next.close()
+	}
+	if err := r.compare(next, up, low, attrs, unread); err != nil {
 		return err
 	}
 	if low == nil && attrs.origin {
 		r.Changes[len(r.Changes)-1].Lost = r.lost(p, up)
 	}
-	if !up.isDir() {
-		return r.emptied(rel, low, late, p.depth)
-	}
-	if r.closed(up) != "" {
+	if closed || unread != nil {
 		return nil
-	}
-	if p.depth == maxDepth {
-		return r.refuse(rel, up, low, errTooDeep)
-	}
-	next := place{path: rel, opaque: opaque, late: late, depth: p.depth + 1}
-	next.upper, err = up.list()
-	if err != nil {
-		return err
-	}
-	defer next.upper.Close()
-	if low.isDir() {
-		next.lower, err = low.list()
-		if err != nil {
-			return r.refuse(rel, up, low, err)
-		}
-		defer next.lower.Close()
 	}
 	return r.dir(next)
 }
 
-// late reports whether what a tree has may not be what the command saw. If the command made or emptied its own
-// directory, all that is in the tree's may be new, however old it is; and so it may if that was moved there.
-func (r *reader) late(dir *os.File, up, low *entry, a attributes, opaque bool) bool {
+// removed adds the changes for what the layer removes, and for what is in it. low is nil if the tree has nothing
+// there.
+func (r *reader) removed(p, next place, low *entry) error {
+	c := Change{Path: next.path, Op: Remove}
 	if low == nil {
+		if r.gone {
+			return r.add(c, nil, false)
+		}
+		return nil
+	}
+	c.Type = low.mode
+	c.Size = low.st.Size
+	next.opaque = true
+	next.late = p.late || r.changedSince(low)
+	r.renames = r.renames || low.mode.IsRegular()
+	unread := next.open(nil, low)
+	defer next.close()
+	c.Refused = notLookedAt(unread)
+	if err := r.add(c, low, next.late); err != nil || unread != nil {
+		return err
+	}
+	return r.dir(next)
+}
+
+// open opens those of two entries that are directories. The error says why what is in them can't be looked at.
+func (p *place) open(up, low *entry) (err error) {
+	if p.depth > maxDepth && (up.isDir() || low.isDir()) {
+		return fmt.Errorf("more than %d directories are in each other", maxDepth)
+	}
+	if low.isDir() {
+		p.lower, err = low.list()
+	}
+	if up.isDir() && err == nil {
+		p.upper, err = up.list()
+	}
+	return err
+}
+
+func (p *place) close() {
+	_ = p.upper.Close() // nil is an error, too
+	_ = p.lower.Close()
+}
+
+// notLookedAt says why what is in something is not looked at.
+func notLookedAt(why error) string {
+	if why == nil {
+		return ""
+	}
+	return "what is in it is not looked at: " + files.Plain(why).Error()
+}
+
+// late reports whether what a tree has in a directory may not be what the command saw. hidden says that the command
+// saw none of it.
+func (r *reader) late(dir *os.File, low *entry, a attributes, hidden bool) bool {
+	switch {
+	case low == nil:
+		return false
+	case hidden || !low.isDir():
+		return r.changedSince(low)
+	}
+	return !a.origin || r.exchanged(dir, low) // all that is in a directory that came late may be old
+}
+
+// exchanged reports whether a directory of a tree may have been moved to where it is in dir after the command began.
+// That, as another mode or owner, changes only one of its two times; what is then put into it, or taken away, changes
+// both. But to move it there has changed dir, too.
+func (r *reader) exchanged(dir *os.File, low *entry) bool {
+	if !r.changedSince(low) {
 		return false
 	}
-	if up.isDir() && low.isDir() && !opaque {
-		return !a.origin || r.moved(low) || r.mayBeMoved(dir, low)
+	if low.st.Ctim != low.st.Mtim {
+		return true
 	}
-	return r.changedSince(low)
+	above, err := look(dir, ".")
+	return err != nil || above != nil && r.changedSince(above)
 }
 
 // lost reports whether a copy of something in a tree is left of which the tree has nothing. A directory of the tree
@@ -243,51 +292,36 @@ func (r *reader) lost(p place, up *entry) bool {
 	return err == nil && above != nil && r.changedSince(above) && up.st.Nlink == 1
 }
 
-// moved reports whether a directory of a tree was moved there after the command began, or its mode or owner
-// changed. What is put into it, or taken away, is judged by itself: that gives the directory two equal times.
-func (r *reader) moved(low *entry) bool {
-	return r.changedSince(low) && low.st.Ctim != low.st.Mtim
-}
-
-// mayBeMoved reports whether a directory may have been moved to where it is in dir, and then something was put into
-// it: that gives it two equal times, too. Moving it there has changed dir.
-func (r *reader) mayBeMoved(dir *os.File, low *entry) bool {
-	if !r.changedSince(low) {
-		return false
-	}
-	above, err := look(dir, ".")
-	return err != nil || above == nil || r.changedSince(above)
-}
-
 // changedSince reports whether an entry of a tree changed after the command began. It may have been put there
 // then, too.
 func (r *reader) changedSince(low *entry) bool { return low.st.Ctim.Nano() >= r.began }
 
-// compare adds the change of something that the layer has, but of a directory not those of what is in it.
-func (r *reader) compare(rel string, up, low *entry, a attributes, late bool) error {
+// compare adds the change of something that the layer has, but of a directory not those of what is in it. unread is
+// why these are not looked at: that is told even if nothing else changes.
+func (r *reader) compare(p place, up, low *entry, a attributes, unread error) error {
 	c := Change{
-		Path: rel, Op: Add, Type: up.mode, Size: up.st.Size,
+		Path: p.path, Op: Add, Type: up.mode, Size: up.st.Size,
 		Inode: up.st.Ino, Links: uint64(up.st.Nlink),
-		Refused: r.refused(up, low, a),
+		Refused: cmp.Or(r.refused(up, low, a), r.closed(up), notLookedAt(unread)),
 	}
 	if low == nil {
 		return r.add(c, nil, false)
 	}
 	c.Op = Modify
-	if a.strange == "" && r.closed(up) == "" {
+	if a.strange == "" && unread == nil && r.closed(up) == "" {
 		is, err := same(up, low)
 		if err != nil && !isGone(err) && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 		if is && up.isDir() {
-			r.touched(rel, up, low)
+			r.touched(p.path, up, low)
 			return nil
 		}
 		if is && up.st.Nlink < 2 { // the kernel copies one name of a file: the command made the others
 			return nil
 		}
 	}
-	return r.add(c, low, late)
+	return r.add(c, low, p.late)
 }
 
 // touched notes that the command gave a directory another time. Without the note, that is lost.
@@ -298,54 +332,6 @@ func (r *reader) touched(rel string, up, low *entry) {
 	}
 	r.names = names
 	r.Touched = append(r.Touched, Touched{r.tree, rel, low.st.Mtim.Nano()})
-}
-
-// removed adds the changes for what the layer removes. low is nil if the tree has nothing there.
-func (r *reader) removed(rel string, low *entry, late bool, depth int) error {
-	c := Change{Path: rel, Op: Remove}
-	if low == nil {
-		if r.gone {
-			return r.add(c, nil, false)
-		}
-		return nil
-	}
-	late = late || r.changedSince(low)
-	c.Type = low.mode
-	c.Size = low.st.Size
-	if err := r.add(c, low, late); err != nil {
-		return err
-	}
-	return r.emptied(rel, low, late, depth)
-}
-
-// emptied adds the changes for what is in a directory of the tree in place of which the layer has none.
-func (r *reader) emptied(rel string, low *entry, late bool, depth int) error {
-	if !low.isDir() {
-		return nil
-	}
-	if depth == maxDepth {
-		return r.refuse(rel, nil, low, errTooDeep)
-	}
-	dir, err := low.list()
-	if err != nil {
-		return r.refuse(rel, nil, low, err)
-	}
-	defer dir.Close()
-	names, err := list(dir, r.most)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		e, err := look(dir, name)
-		if err == nil {
-			err = r.removed(path.Join(rel, name), e, late, depth+1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // add adds a change of something in place of which the tree has low, or nil.
@@ -364,24 +350,6 @@ func (r *reader) add(c Change, low *entry, late bool) error {
 		}
 	}
 	r.Changes = append(r.Changes, c)
-	return nil
-}
-
-var errTooDeep = fmt.Errorf("more than %d directories are in each other", maxDepth)
-
-// refuse says why what is in a directory is not looked at. That is told even if nothing else of it changes.
-func (r *reader) refuse(rel string, up, low *entry, err error) error {
-	last := len(r.Changes) - 1
-	if last < 0 || r.Changes[last].Tree != r.tree || r.Changes[last].Path != rel {
-		c := Change{Path: rel, Op: Modify, Type: up.mode, Inode: up.st.Ino, Links: uint64(up.st.Nlink)}
-		if err := r.add(c, low, false); err != nil {
-			return err
-		}
-		last++
-	}
-	if r.Changes[last].Refused == "" {
-		r.Changes[last].Refused = "what is in it is not looked at: " + files.Plain(err).Error()
-	}
 	return nil
 }
 
@@ -409,7 +377,7 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 			return reason.why
 		}
 	}
-	return r.closed(up)
+	return ""
 }
 
 // closed returns why its mode keeps something in the layer from being read, or "". Root can read all.

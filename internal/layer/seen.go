@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -51,18 +52,56 @@ func (l *Layer) Freeze() error {
 	return err
 }
 
+// Decline notes that changes are not to be made, as somebody has decided. Changes does not return them any more.
+func (l *Layer) Decline(changes []Change) error {
+	s, err := l.seen()
+	if err != nil {
+		return err
+	}
+	type spot struct {
+		tree int
+		path string
+	}
+	declined := make(map[spot]bool)
+	for i := range changes {
+		declined[spot{changes[i].Tree, changes[i].Path}] = true
+	}
+	for i := range s.Changes {
+		c := &s.Changes[i]
+		c.Declined = c.Declined || declined[spot{c.Tree, c.Path}]
+	}
+	s.changeTexts(quoted)
+	return l.Save(seenFile, s)
+}
+
 // Frozen reports whether the layer was frozen.
 func (l *Layer) Frozen() bool {
 	_, err := os.Lstat(filepath.Join(l.Dir, seenFile))
 	return err == nil
 }
 
+// Changes returns all changes that may be made, sorted by trees and names, a directory before what is in it. What
+// the trees have by now is left out, as after a part was applied. Before Freeze it returns what can be seen so far.
+func (l *Layer) Changes() ([]Change, error) {
+	all, _, err := l.Everything()
+	return slices.DeleteFunc(all, func(c Change) bool { return c.Declined }), err
+}
+
 // Everything is Changes, with those that were declined, and the directories that were touched besides.
 func (l *Layer) Everything() ([]Change, []Touched, error) {
-	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
+	s, err := l.seen()
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.current()
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.settle(s.Changes, s.Gone), s.Touched, nil
+}
+
+// seen returns what Freeze noted. It is fs.ErrNotExist before that.
+func (l *Layer) seen() (*seen, error) {
+	b, err := files.Read(filepath.Join(l.Dir, seenFile), maxSeen)
 	var s *seen
 	if err == nil {
 		s, err = readSeen(b)
@@ -71,13 +110,9 @@ func (l *Layer) Everything() ([]Change, []Touched, error) {
 		err = errors.New("it is not about this layer, or another version of zsbx wrote it")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
+		return nil, fmt.Errorf("layer %s: what was noted at its end: %w", l.Session, err)
 	}
-	all, err := l.settle(s.Changes, s.Gone)
-	if err == nil {
-		err = l.markDeclined(all)
-	}
-	return all, s.Touched, err
+	return s, nil
 }
 
 // current returns the changes of a layer that was not frozen.
@@ -108,36 +143,40 @@ type settler struct {
 }
 
 // settle leaves out the changes that are real by now, and finds the conflicts of the others.
-func (l *Layer) settle(all []Change, wasGone []bool) (out []Change, err error) {
+func (l *Layer) settle(all []Change, wasGone []bool) (out []Change) {
 	for n := range l.Trees {
-		var part []Change
-		for len(all) > 0 && all[0].Tree == n {
-			part = append(part, all[0])
-			all = all[1:]
+		end := 0
+		for end < len(all) && all[end].Tree == n {
+			end++
 		}
-		lower, err := l.OpenTree(n)
-		switch {
-		case err != nil && !isGone(err):
-			out = append(out, mark(part, conflictClosed+files.Plain(err).Error())...)
-			continue
-		case err != nil:
-			out = append(out, mark(part, conflictGone)...)
-			continue
-		case wasGone[n]:
-			out = append(out, mark(part, conflictWasGone)...)
-			lower.Close()
-			continue
-		}
-		upper, _ := l.OpenUpper(n) // without it, nothing is real by now
-		s := newSettler(part, upper, lower)
-		for i := range part {
-			if s.settle(&part[i]) {
-				out = append(out, part[i])
-			}
-		}
-		s.close()
+		out = append(out, l.settleTree(n, all[:end], wasGone[n])...)
+		all = all[end:]
 	}
-	return out, nil
+	return out
+}
+
+// settleTree is settle for one tree.
+func (l *Layer) settleTree(n int, all []Change, wasGone bool) []Change {
+	lower, err := l.OpenTree(n)
+	switch {
+	case isGone(err):
+		return mark(all, conflictGone)
+	case err != nil:
+		return mark(all, conflictClosed+files.Plain(err).Error())
+	case wasGone:
+		lower.Close()
+		return mark(all, conflictWasGone)
+	}
+	upper, _ := l.OpenUpper(n) // without it, nothing is real by now
+	s := newSettler(all, upper, lower)
+	defer s.close()
+	var out []Change
+	for i := range all {
+		if s.settle(&all[i]) {
+			out = append(out, all[i])
+		}
+	}
+	return out
 }
 
 func mark(all []Change, conflict string) []Change {

@@ -51,7 +51,7 @@ type Record struct {
 type Tree struct {
 	Path     string // canonical; "" if the layer's record is damaged
 	Dev, Ino uint64 // as host.FileID
-	Born     int64  // when it was made, in nanoseconds since 1970, or 0; Make sets it
+	Born     int64  // when it was made, in nanoseconds since 1970, or 0: another may get its number; Make sets it
 }
 
 // Layer is what one session wrote. Make, All and Find return one.
@@ -83,19 +83,23 @@ func Make(state string, r Record) (*Layer, error) {
 	l := &Layer{Record: r, Dir: filepath.Join(dir, r.Session)}
 	l.Version = recordVersion
 	l.Trees = slices.Clone(r.Trees)
+	var trees []*os.File
 	for n := range l.Trees {
-		l.Trees[n].Born, err = l.born(n)
+		tree, err := l.OpenTree(n)
 		if err != nil {
 			return nil, err
 		}
+		defer tree.Close()
+		l.Trees[n].Born = born(tree)
+		trees = append(trees, tree)
 	}
 	if err := os.Mkdir(l.Dir, 0o700); err != nil {
 		return nil, err
 	}
 	err = l.save(recordFile, l.Record.withTexts(quoted), os.Link)
-	for n := range r.Trees {
+	for n, tree := range trees {
 		if err == nil {
-			err = l.makeTree(n)
+			err = makeTree(l.TreeDir(n), tree)
 		}
 	}
 	if err != nil {
@@ -105,17 +109,11 @@ func Make(state string, r Record) (*Layer, error) {
 }
 
 // makeTree makes the directories of a tree. The upper one has what the tree has: it is what the command sees.
-func (l *Layer) makeTree(n int) error {
-	tree, err := l.OpenTree(n)
-	if err != nil {
-		return err
-	}
-	defer tree.Close()
+func makeTree(dir string, tree *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(tree.Fd()), &st); err != nil {
-		return &fs.PathError{Op: "stat", Path: l.Trees[n].Path, Err: err}
+		return &fs.PathError{Op: "stat", Path: tree.Name(), Err: err}
 	}
-	dir := l.TreeDir(n)
 	for _, name := range []string{"", "upper", "work", "lower"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			return err
@@ -131,7 +129,7 @@ func (l *Layer) makeTree(n int) error {
 		return &fs.PathError{Op: "chmod", Path: upper.Name(), Err: err}
 	}
 	if err := copyAttributes(tree, upper); err != nil {
-		return fmt.Errorf("%s: extended attributes: %w", l.Trees[n].Path, err)
+		return fmt.Errorf("%s: extended attributes: %w", tree.Name(), err)
 	}
 	return markBeginning(filepath.Join(dir, "lower"))
 }
@@ -158,16 +156,6 @@ func (l *Layer) began(n int) (int64, error) {
 
 // ErrGone says that a tree is not there any more.
 var ErrGone = errors.New("the directory has gone, or there is another one in its place")
-
-// born returns when a tree was made: another directory may get the inode number of one that was removed.
-func (l *Layer) born(n int) (int64, error) {
-	f, err := l.OpenTree(n)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return born(f), nil
-}
 
 // OpenTree opens a tree, if it is the one that the layer was made for. Its device number is not compared,
 // since that may change when the machine restarts.

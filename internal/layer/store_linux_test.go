@@ -83,7 +83,7 @@ func TestUpper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer upper.Close()
-	own, err := Attributes(upper, ".")
+	own, err := AttributesAt(int(upper.Fd()), ".")
 	if err != nil || string(own["user.zsbx"]) != "x" || string(own["system.posix_acl_default"]) != acl {
 		t.Errorf("%q, %v", own, err)
 	}

@@ -25,32 +25,31 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// unquoted reads what quoted wrote.
-func unquoted(s string) (string, error) {
-	if !strings.HasPrefix(s, `"`) {
-		return s, nil
+// unquote returns a function that reads what quoted wrote. The first error goes to err.
+func unquote(err *error) func(string) string {
+	return func(s string) string {
+		if !strings.HasPrefix(s, `"`) {
+			return s
+		}
+		text, bad := strconv.Unquote(s)
+		*err = cmp.Or(*err, bad)
+		return text
 	}
-	return strconv.Unquote(s)
 }
 
 // withTexts returns a record in which f has changed all texts that may have any bytes.
 func (r Record) withTexts(f func(string) string) Record {
 	r.Dir = f(r.Dir)
-	r.Command = slices.Clone(r.Command)
-	for i := range r.Command {
-		r.Command[i] = f(r.Command[i])
-	}
 	r.Trees = slices.Clone(r.Trees)
 	for i := range r.Trees {
 		r.Trees[i].Path = f(r.Trees[i].Path)
 	}
-	r.Protected = slices.Clone(r.Protected)
-	for i := range r.Protected {
-		r.Protected[i] = f(r.Protected[i])
-	}
-	r.Denied = slices.Clone(r.Denied)
-	for i := range r.Denied {
-		r.Denied[i] = f(r.Denied[i])
+	for _, list := range []*[]string{&r.Command, &r.Protected, &r.Denied} {
+		changed := slices.Clone(*list)
+		for i, text := range changed {
+			changed[i] = f(text)
+		}
+		*list = changed
 	}
 	return r
 }
@@ -59,11 +58,7 @@ func (r Record) withTexts(f func(string) string) Record {
 func readRecord(b []byte) (Record, error) {
 	var r Record
 	err := json.Unmarshal(b, &r)
-	r = r.withTexts(func(s string) string {
-		text, bad := unquoted(s)
-		err = cmp.Or(err, bad)
-		return text
-	})
+	r = r.withTexts(unquote(&err))
 	return r, err
 }
 
@@ -81,10 +76,6 @@ func (s *seen) changeTexts(f func(string) string) {
 func readSeen(b []byte) (*seen, error) {
 	s := &seen{}
 	err := json.Unmarshal(b, s)
-	s.changeTexts(func(text string) string {
-		text, bad := unquoted(text)
-		err = cmp.Or(err, bad)
-		return text
-	})
+	s.changeTexts(unquote(&err))
 	return s, err
 }

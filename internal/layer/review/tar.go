@@ -159,7 +159,7 @@ func (a *archive) file(above *os.File, base string, h *tar.Header, st *unix.Stat
 
 // attributes returns the user's extended attributes of a file as records of an archive.
 func attributes(above *os.File, base string) (map[string]string, error) {
-	all, err := layer.Attributes(above, base)
+	all, err := layer.AttributesAt(int(above.Fd()), base)
 	out := make(map[string]string)
 	for name, value := range all {
 		if strings.HasPrefix(name, "user.") && !strings.Contains(name, "=") {
