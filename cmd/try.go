@@ -101,8 +101,8 @@ type listed struct {
 	life  track.Life // or stateApplied, statePending
 	bytes int64
 	files int
-	sums  [3]int // how many entries are added, changed and removed
-	err   error  // why not all of it is known
+	sums  map[layer.Op]int // of entries
+	err   error            // why not all of it is known
 }
 
 // The states of a layer whose session has ended, besides track.Ended: nothing of it is left to apply; an apply
@@ -134,8 +134,9 @@ func (x *listed) look() {
 	changes, err := x.Changes()
 	pending, unread := apply.Pending(x.Layer)
 	x.err = cmp.Or(x.err, err, unread)
+	x.sums = make(map[layer.Op]int)
 	for i := range changes {
-		x.sums[slices.Index(ops, changes[i].Op)]++
+		x.sums[changes[i].Op]++
 	}
 	switch {
 	case x.err != nil || x.life != track.Ended:
@@ -145,9 +146,6 @@ func (x *listed) look() {
 		x.life = stateApplied
 	}
 }
-
-// ops are the kinds of changes.
-var ops = []layer.Op{layer.Add, layer.Modify, layer.Remove}
 
 func (a *app) listLayers() error {
 	all, err := a.layers()
@@ -187,7 +185,7 @@ func layerJSON(x *listed) jsonLayer {
 	j := jsonLayer{
 		ID: x.Session, Name: x.Name, State: x.life, Command: x.Command, Dir: x.Record.Dir, Began: x.Began,
 		Trees: each(x.Trees, treePath), Bytes: x.bytes, Files: x.files,
-		Changes: jsonChanges{x.sums[0], x.sums[1], x.sums[2]},
+		Changes: jsonChanges{x.sums[layer.Add], x.sums[layer.Modify], x.sums[layer.Remove]},
 	}
 	if x.err != nil {
 		j.Error = x.err.Error()
@@ -202,18 +200,28 @@ func layerTable(all []*listed) *table {
 		t.row("ID", "NAME", "STATE", "AGE", "SIZE", "ADDED", "CHANGED", "REMOVED", "TREES")
 	}
 	for _, x := range all {
-		sums := each(x.sums[:], strconv.Itoa)
-		if x.err != nil {
-			sums = []string{"?", "?", "?"}
-		}
 		row := []string{x.Session[:shortest], cmp.Or(x.Name, "-"), string(x.life), age(x.Began), units.Short(x.bytes)}
-		t.row(append(append(row, sums...), quoteArgs(each(x.Trees, treePath)))...)
+		for _, op := range []layer.Op{layer.Add, layer.Modify, layer.Remove} {
+			sum := strconv.Itoa(x.sums[op])
+			if x.err != nil {
+				sum = "?"
+			}
+			row = append(row, sum)
+		}
+		t.row(append(row, quoteArgs(each(x.Trees, treePath)))...)
 	}
 	return t
 }
 
 // age returns how long ago something was, for people.
 func age(when time.Time) string { return time.Since(when).Truncate(time.Second).String() }
+
+// needLayer notes a mistake if a command line names no layer.
+func (a *app) needLayer(args []string) {
+	if len(args) == 0 {
+		a.errs = append(a.errs, usageHint("zsbx try list", "no layer given"))
+	}
+}
 
 // findLayer finds a layer by its id, its name or the beginning of its id.
 func findLayer(ref string) (*layer.Layer, error) {

@@ -6,19 +6,14 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/layer/review"
-	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // exitHeld is the exit status with --apply clean of a command that ended with 0, if its layer was kept:
@@ -42,7 +37,7 @@ func (o *runFlags) afterTry(a *app, command *supervise.Command, res *supervise.R
 		a.hintLayer(l)
 		return errors.Join(err, failed)
 	}
-	defer r.close()
+	defer r.Close()
 	if a.say.json {
 		failed = writeJSON(a.say.w, tried{l.Session, r.JSON()}, "")
 	} else {
@@ -123,8 +118,7 @@ func (a *app) hintLayer(l *layer.Layer) {
 // reviewed is a layer, with what it would change.
 type reviewed struct {
 	*review.Review
-	l     *layer.Layer
-	close func()
+	l *layer.Layer
 }
 
 // review reads what a layer would change. The caller closes it.
@@ -134,32 +128,8 @@ func (a *app) review(l *layer.Layer) (*reviewed, error) {
 		return nil, coded(supervise.CodeSession, err)
 	}
 	dir, _ := host.Absolute(".") // only for short names
-	r, end, err := review.Of(l, changes, review.Options{Dir: path.Clean(dir), Protected: l.Protected, Denied: l.Denied})
-	return &reviewed{r, l, end}, coded(supervise.CodeSession, err)
-}
-
-// spot is a path in one of a layer's trees.
-type spot struct {
-	tree int
-	rel  string // "." is the tree itself
-}
-
-// wholeTrees returns the trees of a layer.
-func wholeTrees(l *layer.Layer) (all []spot) {
-	for i := range l.Trees {
-		all = append(all, spot{i, "."})
-	}
-	return all
-}
-
-// differences prints the difference at places, and below them.
-func (r *reviewed) differences(w io.Writer, at []spot) error {
-	for _, p := range at {
-		if err := r.Diff(w, p.tree, p.rel); err != nil {
-			return err
-		}
-	}
-	return nil
+	r, err := review.Of(l, changes, path.Clean(dir))
+	return &reviewed{r, l}, coded(supervise.CodeSession, err)
 }
 
 // ask asks on the terminal what is to become of a layer. A signal ends the question: then it is kept. One ends
@@ -173,41 +143,44 @@ func (a *app) ask(command *supervise.Command, r *reviewed) error {
 			answer, err := terminal.AskUntil(signals, text)
 			if err != nil {
 				fmt.Fprintln(a.stderr) // what comes next is not behind the question
+				return "", errNoAnswer
 			}
-			return answer, err
+			return answer, nil
 		},
-		parts: partsOf(r),
 		show: func(changes []int) error {
-			at := wholeTrees(r.l)
+			shown := r.Review
 			if changes != nil {
-				at = r.places(changes)
+				shown = r.Part(r.only(changes))
 			}
-			err := r.differences(&untilSignal{a.stderr, signals}, at)
+			err := shown.Diff(&untilSignal{a.stderr, signals})
 			if errors.Is(err, terminal.ErrInterrupted) {
 				return nil // the question comes again
 			}
 			return err
 		},
-		apply: func(changes []int) error {
-			asked()
-			if changes == nil {
-				return a.apply(r.l, apply.Options{})
-			}
-			return a.apply(r.l, apply.Options{Only: r.only(changes)})
-		},
-		keep: func() error {
-			a.hintLayer(r.l)
-			return nil
-		},
-		discard: func() error {
-			err := drop(r.l)
-			if err == nil {
-				a.say.line("try", "36", "thrown away")
-			}
-			return err
-		},
+		parts: partsOf(r),
 	}
-	return d.decide()
+	answer, changes, err := d.decide()
+	switch answer {
+	case applyAnswer:
+		asked()
+		var o apply.Options
+		if changes != nil {
+			o.Only = r.only(changes)
+		}
+		return a.apply(r.l, o)
+	case discardAnswer:
+		err := drop(r.l)
+		if err == nil {
+			a.say.line("try", "36", "thrown away")
+		}
+		return err
+	}
+	a.hintLayer(r.l)
+	if errors.Is(err, errNoAnswer) {
+		return nil
+	}
+	return err
 }
 
 // untilSignal writes until a signal is received.
@@ -225,42 +198,13 @@ func (u *untilSignal) Write(b []byte) (int, error) {
 	}
 }
 
-// drop throws a layer away. What was applied of it stays, and can't be taken back any more.
-func drop(l *layer.Layer) error {
-	if l.Damage != nil {
-		return l.Remove()
-	}
-	if pending, _ := apply.Pending(l); pending { // Drop says what is wrong with it
-		id := l.Session[:shortest]
-		return refusal(supervise.CodeSession, "zsbx try apply "+id+"\nzsbx try apply "+id+" --undo",
-			"an apply of layer %s has not ended", l.Session)
-	}
-	if err := apply.Drop(l); err != nil {
-		return err
-	}
-	return l.Remove()
-}
-
-// only reports whether a change is one of these.
+// only reports whether a change is one of those with these indexes.
 func (r *reviewed) only(changes []int) func(*layer.Change) bool {
-	chosen := make(map[spot]bool)
+	chosen := make(map[string]bool)
 	for _, i := range changes {
-		chosen[spot{r.Changes[i].Tree, r.Changes[i].Path}] = true
+		chosen[r.Path(&r.Changes[i])] = true
 	}
-	return func(c *layer.Change) bool { return chosen[spot{c.Tree, c.Path}] }
-}
-
-// places returns where changes are, without those that are below others.
-func (r *reviewed) places(changes []int) (all []spot) {
-	for _, i := range changes {
-		c := &r.Changes[i]
-		n := len(all)
-		if n > 0 && all[n-1].tree == c.Tree && strings.HasPrefix(c.Path, all[n-1].rel+"/") {
-			continue
-		}
-		all = append(all, spot{c.Tree, c.Path})
-	}
-	return all
+	return func(c *layer.Change) bool { return chosen[r.Path(c)] }
 }
 
 // partsOf returns what can be chosen: each change that needs a look, and the others by the first name in
@@ -269,14 +213,13 @@ func partsOf(r *reviewed) (parts []part) {
 	at := make(map[string]int)
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		top := r.l.Trees[c.Tree].Path
 		if looks := r.Looks(i); len(looks) > 0 {
-			name := fmt.Sprintf("%s %s: %s", c.Op, path.Join(top, c.Path), looks[0].Why)
+			name := fmt.Sprintf("%s %s: %s", c.Op, r.Path(c), looks[0].Why)
 			parts = append(parts, part{name, []int{i}})
 			continue
 		}
 		first, _, _ := strings.Cut(c.Path, "/")
-		name := path.Join(top, first)
+		name := path.Join(r.l.Trees[c.Tree].Path, first)
 		n, known := at[name]
 		if !known {
 			n = len(parts)
@@ -291,112 +234,4 @@ func partsOf(r *reviewed) (parts []part) {
 		}
 	}
 	return parts
-}
-
-// apply applies a layer, says what was left, and what to type if that is nothing.
-func (a *app) apply(l *layer.Layer, o apply.Options) error {
-	res, err := a.applyOnly(l, o)
-	if err != nil || res.Left > 0 || a.say.json {
-		return err
-	}
-	if res.Applied > 0 {
-		a.say.hint("zsbx try apply %s --undo", l.Session[:shortest])
-	}
-	a.say.hint("zsbx try discard %s", l.Session[:shortest])
-	return nil
-}
-
-// applyOnly applies a layer, and says what was left.
-func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
-	if isTerminal(a.stderr) {
-		p := &progress{a: a, began: time.Now()}
-		o.Progress = p.step
-		defer p.end()
-	}
-	res, err := apply.Apply(l, o)
-	if err == nil {
-		return res, a.tellApplied(l, &res)
-	}
-	if wrong, is := errors.AsType[apply.Mistakes](err); is {
-		return res, mistaken(l, wrong)
-	}
-	hint := "zsbx try apply " + l.Session[:shortest]
-	if errors.Is(err, layer.ErrGone) {
-		hint = "zsbx try show " + l.Session[:shortest] + " --tar FILE"
-	}
-	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
-	if res.Left < 0 {
-		return res, failed
-	}
-	return res, errors.Join(failed, a.tellApplied(l, &res))
-}
-
-// mistaken returns an error for each path of the command line that means nothing in a layer.
-func mistaken(l *layer.Layer, all apply.Mistakes) error {
-	var errs []error
-	for _, m := range all {
-		name := shell.Quote(m.Path)
-		if m.Option != "" {
-			name = "--" + m.Option + " " + name
-		}
-		errs = append(errs, usageHint("zsbx try show "+l.Session[:shortest], "%s: %s", name, m.Why))
-	}
-	return errors.Join(errs...)
-}
-
-// jsonApplied is what apply --json prints.
-type jsonApplied struct {
-	ID      string           `json:"id"`
-	Applied int              `json:"applied"`
-	Left    int              `json:"left"`
-	Not     []jsonNotApplied `json:"not_applied"`
-}
-
-// jsonNotApplied is a change that was to be applied and was not.
-type jsonNotApplied struct {
-	Path string   `json:"path"`
-	Op   layer.Op `json:"op"`
-	Kind string   `json:"kind"` // conflict or refused
-	Why  string   `json:"why"`
-}
-
-// tellApplied says what was applied, and what was not. The exit status is 1 if something that should have
-// been was not.
-func (a *app) tellApplied(l *layer.Layer, res *apply.Result) error {
-	name := func(c layer.Change) string { return filepath.Join(l.Trees[c.Tree].Path, c.Path) }
-	out := jsonApplied{ID: l.Session, Applied: res.Applied, Left: res.Left}
-	for _, c := range res.Conflicts {
-		out.Not = append(out.Not, jsonNotApplied{name(c), c.Op, "conflict", c.Conflict})
-	}
-	for _, c := range res.Refused {
-		out.Not = append(out.Not, jsonNotApplied{name(c), c.Op, "refused", c.Refused})
-	}
-	if a.say.json {
-		return errors.Join(writeErr(writeJSON(a.stdout, out, "  ")), notAll(out.Not))
-	}
-	if len(out.Not)+res.Applied+res.Left == 0 {
-		a.say.line("try", "36", "nothing is left to apply")
-		return nil
-	}
-	a.say.line("try", "36", fmt.Sprintf("applied %s; %s left in the layer",
-		count(res.Applied, "change", "changes"), strconv.Itoa(res.Left)))
-	for i, n := range out.Not {
-		if i == mostNamed {
-			a.say.warn("%d more are not applied: zsbx try show %s", len(out.Not)-i, l.Session[:shortest])
-			break
-		}
-		a.say.warn("not applied: %s: %s", shell.Quote(n.Path), n.Why)
-	}
-	if len(res.Conflicts) > 0 {
-		first := shell.Quote(name(res.Conflicts[0]))
-		a.say.hint("zsbx try apply %s --theirs %s\nzsbx try apply %[1]s --ours %[2]s", l.Session[:shortest], first)
-	}
-	return notAll(out.Not)
-}
-
-func notAll(not []jsonNotApplied) error {
-	if len(not) > 0 {
-		return status(exitNo)
-	}
-	return nil
 }

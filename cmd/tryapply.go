@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,71 +15,54 @@ import (
 	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
-	"github.com/zsbx/zsbx/internal/track"
-	"github.com/zsbx/zsbx/internal/units"
+	"github.com/zsbx/zsbx/policy"
 )
 
-type tryApply struct {
-	*mistakes
-
-	undo         bool
-	theirs, ours []string // as typed
-}
-
 func newTryApply(a *app) *cobra.Command {
-	o := &tryApply{mistakes: &a.mistakes}
-	c := commandBelow("apply", func(args []string) error { return o.run(a, args) })
+	var undo bool
+	var theirs, ours []string
+	c := commandBelow("apply", func(args []string) error { return a.applyTry(args, theirs, ours, undo) })
 	c.ValidArgsFunction = completeLayer
 	fs := c.Flags()
 	add := func(to *[]string) func(string) error {
 		return func(path string) error { *to = append(*to, path); return nil }
 	}
-	o.each(fs, "theirs", "of a conflict at `PATH`, take what the command wrote", add(&o.theirs))
-	o.each(fs, "ours", "of a conflict at `PATH`, leave what is there, and drop what the command wrote", add(&o.ours))
+	a.each(fs, "theirs", "of a conflict at `PATH`, take what the command wrote", add(&theirs))
+	a.each(fs, "ours", "of a conflict at `PATH`, leave what is there, and drop what the command wrote", add(&ours))
 	for _, name := range []string{"theirs", "ours"} {
 		_ = c.RegisterFlagCompletionFunc(name, completeConflict) // only an unknown flag is an error
 	}
-	fs.BoolVar(&o.undo, "undo", false, "take back all that was applied, also by an apply that did not end")
+	fs.BoolVar(&undo, "undo", false, "take back all that was applied, also by an apply that did not end")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
-func (o *tryApply) run(a *app, args []string) error {
-	if len(args) == 0 {
-		o.errs = append(o.errs, usageHint("zsbx try list", "no layer given"))
-	}
-	o.failIf(o.undo && len(args) > 1, "--undo takes all back: it can't be used with paths")
-	o.failIf(o.undo && o.theirs != nil, "--undo and --theirs can't be used together")
-	o.failIf(o.undo && o.ours != nil, "--undo and --ours can't be used together")
-	if o.errs != nil {
-		return errors.Join(o.errs...)
+// applyTry applies the layer, and the paths in it, that args name, or takes back what was applied.
+func (a *app) applyTry(args, theirs, ours []string, undo bool) error {
+	a.needLayer(args)
+	a.failIf(undo && len(args) > 1, "--undo takes all back: it can't be used with paths")
+	a.failIf(undo && theirs != nil, "--undo and --theirs can't be used together")
+	a.failIf(undo && ours != nil, "--undo and --ours can't be used together")
+	if a.errs != nil {
+		return errors.Join(a.errs...)
 	}
 	l, err := findLayer(args[0])
 	if err != nil {
 		return err
 	}
-	if o.undo {
+	if undo {
 		return a.undo(l)
 	}
 	if err := supervise.Settle(l); err != nil {
 		return err
 	}
-	var errs []error
-	paths := func(words []string) (out []string) {
-		for _, word := range words {
-			p, err := inTrees(l, word)
-			errs = append(errs, err)
-			if err == nil {
-				out = append(out, filepath.Join(l.Trees[p.tree].Path, p.rel))
-			}
-		}
-		return out
-	}
-	opts := apply.Options{Paths: paths(args[1:]), Theirs: paths(o.theirs), Ours: paths(o.ours)}
-	if err := errors.Join(errs...); err != nil {
+	paths, err1 := inTrees(l, args[1:])
+	theirs, err2 := inTrees(l, theirs)
+	ours, err3 := inTrees(l, ours)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	return a.apply(l, opts)
+	return a.apply(l, apply.Options{Paths: paths, Theirs: theirs, Ours: ours})
 }
 
 // undo takes back what was applied of a layer.
@@ -94,31 +77,147 @@ func (a *app) undo(l *layer.Layer) error {
 	return nil
 }
 
-// inTrees returns what a word means in a layer: a path from the working directory, or, if that is in none
+// inTrees returns the absolute paths that words mean in a layer.
+func inTrees(l *layer.Layer, words []string) (all []string, _ error) {
+	var errs []error
+	for _, word := range words {
+		p, err := inTree(l, word)
+		all = append(all, p)
+		errs = append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// inTree returns the absolute path that a word means in a layer: from the working directory, or, if that is in none
 // of the layer's trees, from the only tree.
-func inTrees(l *layer.Layer, word string) (spot, error) {
+func inTree(l *layer.Layer, word string) (string, error) {
 	h, err := host.HostIn("")
 	if err != nil {
-		return spot{}, err
+		return "", err
 	}
-	path := filepath.Join(h.Dir, word)
+	p := filepath.Join(h.Dir, word)
 	if filepath.IsAbs(word) {
-		path = filepath.Clean(word)
+		p = filepath.Clean(word)
 	}
-	real := filepath.Join(h.Way(filepath.Dir(path)).Path, filepath.Base(path))
-	for _, path := range []string{path, real} {
-		for i, t := range l.Trees {
-			rel, err := filepath.Rel(t.Path, path)
-			if err == nil && filepath.IsLocal(rel) {
-				return spot{i, rel}, nil
-			}
+	real := filepath.Join(h.Way(filepath.Dir(p)).Path, filepath.Base(p))
+	for _, p := range []string{p, real} {
+		if slices.ContainsFunc(l.Trees, func(t layer.Tree) bool { return t.Path != "" && host.Within(p, t.Path) }) {
+			return p, nil
 		}
 	}
 	if len(l.Trees) == 1 && filepath.IsLocal(word) {
-		return spot{0, filepath.Clean(word)}, nil
+		return filepath.Join(l.Trees[0].Path, word), nil
 	}
-	return spot{}, usageHint("zsbx try show "+l.Session[:shortest], "%s is not in a directory of this layer: %s",
+	return "", usageHint("zsbx try show "+l.Session[:shortest], "%s is not in a directory of this layer: %s",
 		shell.Quote(word), quoteArgs(each(l.Trees, treePath)))
+}
+
+// apply applies a layer, says what was left, and what to type if that is nothing.
+func (a *app) apply(l *layer.Layer, o apply.Options) error {
+	res, err := a.applyOnly(l, o)
+	if err != nil || res.Left > 0 || a.say.json {
+		return err
+	}
+	if res.Applied > 0 {
+		a.say.hint("zsbx try apply %s --undo", l.Session[:shortest])
+	}
+	a.say.hint("zsbx try discard %s", l.Session[:shortest])
+	return nil
+}
+
+// applyOnly applies a layer, and says what was left.
+func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
+	if isTerminal(a.stderr) {
+		p := &progress{a: a, began: time.Now()}
+		o.Progress = p.step
+		defer p.end()
+	}
+	res, err := apply.Apply(l, o)
+	if err == nil {
+		return res, a.tellApplied(l, &res)
+	}
+	if wrong, is := errors.AsType[apply.Mistakes](err); is {
+		return res, mistaken(l, wrong)
+	}
+	hint := "zsbx try apply " + l.Session[:shortest]
+	if errors.Is(err, layer.ErrGone) {
+		hint = "zsbx try show " + l.Session[:shortest] + " --tar FILE"
+	}
+	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
+	if res.Left < 0 {
+		return res, failed
+	}
+	return res, errors.Join(failed, a.tellApplied(l, &res))
+}
+
+// mistaken returns an error for each path of the command line that means nothing in a layer.
+func mistaken(l *layer.Layer, all apply.Mistakes) error {
+	var errs []error
+	for _, m := range all {
+		name := shell.Quote(m.Path)
+		if m.Option != "" {
+			name = "--" + m.Option + " " + name
+		}
+		errs = append(errs, usageHint("zsbx try show "+l.Session[:shortest], "%s: %s", name, m.Why))
+	}
+	return errors.Join(errs...)
+}
+
+// jsonApplied is what apply --json prints.
+type jsonApplied struct {
+	ID      string           `json:"id"`
+	Applied int              `json:"applied"`
+	Left    int              `json:"left"`
+	Not     []jsonNotApplied `json:"not_applied"`
+}
+
+// jsonNotApplied is a change that was to be applied and was not.
+type jsonNotApplied struct {
+	Path string   `json:"path"`
+	Op   layer.Op `json:"op"`
+	Kind string   `json:"kind"` // conflict or refused
+	Why  string   `json:"why"`
+}
+
+// tellApplied says what was applied, and what was not. The exit status is 1 if something that should have
+// been was not.
+func (a *app) tellApplied(l *layer.Layer, res *apply.Result) error {
+	name := func(c layer.Change) string { return filepath.Join(l.Trees[c.Tree].Path, c.Path) }
+	out := jsonApplied{ID: l.Session, Applied: res.Applied, Left: res.Left}
+	for _, c := range res.Conflicts {
+		out.Not = append(out.Not, jsonNotApplied{name(c), c.Op, "conflict", c.Conflict})
+	}
+	for _, c := range res.Refused {
+		out.Not = append(out.Not, jsonNotApplied{name(c), c.Op, "refused", c.Refused})
+	}
+	if a.say.json {
+		return errors.Join(writeErr(writeJSON(a.stdout, out, "  ")), notAll(out.Not))
+	}
+	if len(out.Not)+res.Applied+res.Left == 0 {
+		a.say.line("try", "36", "nothing is left to apply")
+		return nil
+	}
+	a.say.line("try", "36", fmt.Sprintf("applied %s; %s left in the layer",
+		count(res.Applied, "change", "changes"), strconv.Itoa(res.Left)))
+	for i, n := range out.Not {
+		if i == mostNamed {
+			a.say.warn("%d more are not applied: zsbx try show %s", len(out.Not)-i, l.Session[:shortest])
+			break
+		}
+		a.say.warn("not applied: %s: %s", shell.Quote(n.Path), n.Why)
+	}
+	if len(res.Conflicts) > 0 {
+		first := shell.Quote(name(res.Conflicts[0]))
+		a.say.hint("zsbx try apply %s --theirs %s\nzsbx try apply %[1]s --ours %[2]s", l.Session[:shortest], first)
+	}
+	return notAll(out.Not)
+}
+
+func notAll(not []jsonNotApplied) error {
+	if len(not) > 0 {
+		return status(exitNo)
+	}
+	return nil
 }
 
 // progress shows on a terminal how far an apply is, after a second.
@@ -143,87 +242,4 @@ func (p *progress) end() {
 	if !p.shown.IsZero() {
 		fmt.Fprint(p.a.stderr, "\r\x1b[K")
 	}
-}
-
-type tryDiscard struct {
-	*mistakes
-
-	older time.Duration
-}
-
-func newTryDiscard(a *app) *cobra.Command {
-	o := &tryDiscard{mistakes: &a.mistakes, older: -1}
-	c := commandBelow("discard", func(args []string) error { return o.run(a, args) })
-	c.ValidArgsFunction = completeLayers
-	fs := c.Flags()
-	o.flag(fs, "older", "string", "", "throw away all layers that are older than the time `D`, such as 7d or 12h",
-		func(s string) (err error) {
-			o.older, err = parseDays(s)
-			return err
-		})
-	fs.BoolVar(&a.say.json, "json", false, "print JSON")
-	return c
-}
-
-// parseDays reads a time that may be in days.
-func parseDays(s string) (d time.Duration, err error) {
-	const mostDays = 100_000
-	if days, is := strings.CutSuffix(s, "d"); is {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 64)
-		d = time.Duration(min(n, mostDays)) * 24 * time.Hour
-	} else {
-		d, err = units.ParseTime(s)
-	}
-	if err != nil {
-		return 0, errors.New("a time is a number of days such as 7d, or a time such as 12h or 90m")
-	}
-	return d, nil
-}
-
-func (o *tryDiscard) run(a *app, refs []string) error {
-	older := o.older >= 0
-	o.failIf(older && len(refs) > 0, "--older and layers can't be used together")
-	if !older && len(refs) == 0 {
-		o.errs = append(o.errs, usageHint("zsbx try list", "no layer given"))
-	}
-	if o.errs != nil {
-		return errors.Join(o.errs...)
-	}
-	all, err := findLayers(refs)
-	if older {
-		all, err = olderLayers(o.older)
-	}
-	errs := []error{err}
-	t := &table{}
-	var gone []string
-	for _, l := range all {
-		if err := discard(l); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		gone = append(gone, l.Session)
-		t.line("%s  thrown away", l.Session)
-	}
-	return errors.Join(append(errs, a.show(map[string]any{"discarded": gone}, t))...)
-}
-
-// olderLayers returns the layers that are older than d and whose sessions have ended.
-func olderLayers(d time.Duration) (old []*layer.Layer, _ error) {
-	all, err := layer.All(supervise.LayerState())
-	lives, unread := supervise.Lives()
-	for _, l := range all {
-		if time.Since(l.Began) > d && (lives[l.Session] == "" || lives[l.Session] == track.Ended) {
-			old = append(old, l)
-		}
-	}
-	return old, errors.Join(err, unread)
-}
-
-// discard throws a layer away, once its session can't write to it any more.
-func discard(l *layer.Layer) error {
-	if err := supervise.Over(l); err != nil {
-		return err
-	}
-	return drop(l)
 }

@@ -10,19 +10,15 @@ import (
 // dialogue asks what is to become of what a command wrote, until that is decided.
 type dialogue struct {
 	ask   func(text string) (answer string, err error)
-	parts []part // what can be chosen one by one
-
-	show    func(changes []int) error // prints the difference; nil is all of it
-	apply   func(changes []int) error // nil is all
-	keep    func() error
-	discard func() error
+	show  func(changes []int) error // prints the difference; nil is all of it
+	parts []part                    // what can be chosen one by one
 }
 
 // part is one thing that can be chosen: a file that needs a look, or what else is below one
 // directory.
 type part struct {
 	name    string // for people
-	changes []int  // as show and apply take them
+	changes []int  // their indexes
 }
 
 const (
@@ -33,35 +29,34 @@ const (
 // errNoAnswer says that nobody answered.
 var errNoAnswer = errors.New("nobody answered")
 
-// decide asks until there is an answer that decides. If nobody answers, all is kept.
-func (q *dialogue) decide() error {
+// The answers that decide.
+const (
+	applyAnswer   = "a"
+	keepAnswer    = "k"
+	discardAnswer = "t"
+)
+
+// decide asks until there is an answer that decides. changes are those to apply; nil is all. After an error all is
+// kept.
+func (q *dialogue) decide() (answer string, changes []int, err error) {
 	for {
-		answer, err := q.ask(mainQuestion)
+		answer, err = q.ask(mainQuestion)
 		if err != nil {
-			return q.keep()
+			return keepAnswer, nil, err
 		}
 		switch answer {
-		case "a":
-			return q.apply(nil)
+		case applyAnswer, keepAnswer, discardAnswer:
+			return answer, nil, nil
 		case "d":
-			if err := q.show(nil); err != nil {
-				return errors.Join(err, q.keep())
-			}
+			err = q.show(nil)
 		case "c":
-			chosen, err := q.choose()
-			if errors.Is(err, errNoAnswer) {
-				return q.keep()
+			changes, err = q.choose()
+			if err == nil && len(changes) > 0 {
+				return applyAnswer, changes, nil
 			}
-			if err != nil {
-				return errors.Join(err, q.keep())
-			}
-			if len(chosen) > 0 {
-				return q.apply(chosen)
-			}
-		case "k":
-			return q.keep()
-		case "t":
-			return q.discard()
+		}
+		if err != nil {
+			return keepAnswer, nil, err
 		}
 	}
 }
@@ -73,7 +68,7 @@ func (q *dialogue) choose() (chosen []int, _ error) {
 		about := fmt.Sprintf("%s (%d of %d)\n", terminal.Printable(p.name), i+1, len(q.parts))
 		answer, err := q.ask(about + partQuestion)
 		if err != nil {
-			return nil, errNoAnswer
+			return nil, err
 		}
 		switch answer {
 		case "a":

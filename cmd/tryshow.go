@@ -17,44 +17,30 @@ import (
 	"github.com/zsbx/zsbx/internal/supervise"
 )
 
-type tryShow struct {
-	*mistakes
-
-	tar string
-}
-
 func newTryShow(a *app) *cobra.Command {
-	o := &tryShow{mistakes: &a.mistakes}
-	c := commandBelow("show", func(args []string) error { return o.run(a, args) })
+	var tar string
+	c := commandBelow("show", func(args []string) error { return a.showTry(args, tar) })
 	c.ValidArgsFunction = completeLayer
 	fs := c.Flags()
-	o.text(fs, &o.tar, "tar", "write an archive of what the command wrote to `FILE`, - for standard output")
+	a.text(fs, &tar, "tar", "write an archive of what the command wrote to `FILE`, - for standard output")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON: each change, and why it needs a look")
 	return c
 }
 
-func (o *tryShow) run(a *app, args []string) error {
-	if len(args) == 0 {
-		o.errs = append(o.errs, usageHint("zsbx try list", "no layer given"))
-	}
-	o.failIf(o.tar != "" && a.say.json, "--tar and --json can't be used together")
-	o.failIf(o.tar != "" && len(args) > 1, "--tar writes all of a layer: it can't be used with paths")
-	o.failIf(o.tar == "-" && isTerminal(a.stdout), "--tar -: standard output is a terminal")
-	if o.errs != nil {
-		return errors.Join(o.errs...)
+func (a *app) showTry(args []string, tar string) error {
+	a.needLayer(args)
+	a.failIf(tar != "" && a.say.json, "--tar and --json can't be used together")
+	a.failIf(tar != "" && len(args) > 1, "--tar writes all of a layer: it can't be used with paths")
+	a.failIf(tar == "-" && isTerminal(a.stdout), "--tar -: standard output is a terminal")
+	if a.errs != nil {
+		return errors.Join(a.errs...)
 	}
 	l, err := findLayer(args[0])
 	if err != nil {
 		return err
 	}
-	var at []spot
-	var errs []error
-	for _, word := range args[1:] {
-		p, err := inTrees(l, word)
-		at = append(at, p)
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	at, err := inTrees(l, args[1:])
+	if err != nil {
 		return err
 	}
 	a.tellState(l)
@@ -62,31 +48,26 @@ func (o *tryShow) run(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.Close()
 	if err := r.has(at, args[1:]); err != nil {
 		return err
 	}
 	switch {
-	case o.tar != "":
-		return o.write(a, r)
+	case tar != "":
+		return a.writeTar(r, tar)
+	case a.say.json && at == nil:
+		return a.show(tried{l.Session, r.JSON()}, nil)
 	case a.say.json:
-		return a.show(tried{l.Session, r.below(at).JSON()}, nil)
+		return a.show(tried{l.Session, r.below(at...).JSON()}, nil)
 	}
 	return a.showLayer(r, at)
 }
 
-// in reports whether a change is at one of some places, or below it.
-func in(at []spot, c *layer.Change) bool {
-	return slices.ContainsFunc(at, func(p spot) bool {
-		return c.Tree == p.tree && (p.rel == "." || host.Within(c.Path, p.rel))
-	})
-}
-
-// has returns an error that names the words for places where nothing would change.
-func (r *reviewed) has(at []spot, words []string) error {
+// has returns an error that names the words for paths where nothing would change.
+func (r *reviewed) has(at, words []string) error {
 	var errs []error
 	for i, p := range at {
-		if !slices.ContainsFunc(r.Changes, func(c layer.Change) bool { return in([]spot{p}, &c) }) {
+		if len(r.below(p).Changes) == 0 {
 			errs = append(errs, usageHint("zsbx try show "+r.l.Session[:shortest],
 				"%s: nothing would change there or below", shell.Quote(words[i])))
 		}
@@ -94,12 +75,11 @@ func (r *reviewed) has(at []spot, words []string) error {
 	return errors.Join(errs...)
 }
 
-// below returns a review of what is at some places and below, or of all if there are none.
-func (r *reviewed) below(at []spot) *review.Review {
-	if at == nil {
-		return r.Review
-	}
-	return r.Part(func(c *layer.Change) bool { return in(at, c) })
+// below returns a review of what is at some paths and below.
+func (r *reviewed) below(at ...string) *review.Review {
+	return r.Part(func(c *layer.Change) bool {
+		return slices.ContainsFunc(at, func(p string) bool { return host.Within(r.Path(c), p) })
+	})
 }
 
 // tellState warns if a layer may still change while it is shown, or was applied in part.
@@ -114,25 +94,27 @@ func (a *app) tellState(l *layer.Layer) {
 	}
 }
 
-// showLayer prints what would change in the trees of a layer, or the difference at places.
-func (a *app) showLayer(r *reviewed, at []spot) error {
-	w := bufio.NewWriter(a.stdout)
+// showLayer prints what would change in the trees of a layer, or the difference at paths.
+func (a *app) showLayer(r *reviewed, at []string) error {
 	if at == nil {
-		_, _ = w.WriteString(r.List()) // Flush returns the error
+		return a.printText(r.List())
 	}
-	err := r.differences(w, at)
-	return errors.Join(err, writeErr(w.Flush()))
+	w := bufio.NewWriter(a.stdout)
+	for _, p := range at {
+		_ = r.below(p).Diff(w) // Flush returns the error
+	}
+	return writeErr(w.Flush())
 }
 
-// write writes the archive. A file that exists is not replaced.
-func (o *tryShow) write(a *app, r *reviewed) error {
+// writeTar writes an archive to a file, or for - to standard output.
+func (a *app) writeTar(r *reviewed, file string) error {
 	var left []string
 	var err error
-	if o.tar == "-" {
+	if file == "-" {
 		left, err = review.Tar(a.stdout, r.l, r.Changes)
 		err = writeErr(err)
 	} else {
-		left, err = o.writeFile(r)
+		left, err = r.tarFile(file)
 	}
 	if len(left) > 0 {
 		a.say.warn("not in the archive: %s", few(each(left, shell.Quote)))
@@ -140,14 +122,15 @@ func (o *tryShow) write(a *app, r *reviewed) error {
 	return err
 }
 
-func (o *tryShow) writeFile(r *reviewed) (left []string, _ error) {
-	f, err := os.OpenFile(o.tar, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// tarFile writes an archive to a file that must be new.
+func (r *reviewed) tarFile(file string) (left []string, _ error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		left, err = review.Tar(f, r.l, r.Changes)
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return left, refusal(supervise.CodeFailed, "", "--tar %s: %w", shell.Quote(o.tar), files.Plain(err))
+		return left, refusal(supervise.CodeFailed, "", "--tar %s: %w", shell.Quote(file), files.Plain(err))
 	}
 	return left, nil
 }

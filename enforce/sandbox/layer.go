@@ -71,11 +71,11 @@ func unread(l *layer.Layer) *Layer {
 // layerOf reads a layer that is frozen.
 func layerOf(l *layer.Layer) (*Layer, error) {
 	out := unread(l)
-	r, done, err := reviewOf(l)
+	r, err := reviewOf(l)
 	if err != nil {
 		return out, errorOf(err)
 	}
-	defer done()
+	defer r.Close()
 	out.Clean = r.Clean()
 	for i := range r.Changes {
 		out.Changes = append(out.Changes, out.changeOf(&r.Changes[i], r.Looks(i)))
@@ -104,24 +104,22 @@ func (l *Layer) Diff(w io.Writer, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	r, done, err := reviewOf(settled)
+	r, err := reviewOf(settled)
 	if err != nil {
 		return errorOf(err)
 	}
-	defer done()
+	defer r.Close()
 	all := len(paths) == 0
 	if all {
 		paths = l.Trees
 	}
 	var errs []error
 	for _, p := range cleaned(paths) {
-		part := r.Part(func(c *layer.Change) bool { return host.Within(path.Join(l.Trees[c.Tree], c.Path), p) })
+		part := r.Part(func(c *layer.Change) bool { return host.Within(r.Path(c), p) })
 		if len(part.Changes) == 0 && !all {
 			errs = append(errs, fmt.Errorf("%s: nothing would change there or below", shell.Quote(p)))
 		}
-		for i := range l.Trees {
-			errs = append(errs, part.Diff(w, i, "."))
-		}
+		errs = append(errs, part.Diff(w))
 	}
 	return errorOf(errors.Join(errs...))
 }
@@ -142,12 +140,12 @@ func (l *Layer) settled() (*layer.Layer, error) {
 	return l.l, errorOf(supervise.Settle(l.l))
 }
 
-func reviewOf(l *layer.Layer) (*review.Review, func(), error) {
+func reviewOf(l *layer.Layer) (*review.Review, error) {
 	changes, err := l.Changes()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return review.Of(l, changes, review.Options{Protected: l.Protected, Denied: l.Denied})
+	return review.Of(l, changes, "")
 }
 
 // LayerOptions say what Layer.Apply does. All paths are absolute, and mean what is below them, too. The zero

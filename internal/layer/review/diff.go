@@ -10,7 +10,6 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/zsbx/zsbx/internal/files"
-	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/internal/units"
@@ -19,23 +18,16 @@ import (
 // maxText is how many bytes of a file are compared by lines. Bigger files are told by their sizes.
 const maxText = 1 << 20
 
-// Diff writes the changes at a path of a tree, or below it, as a unified difference that patch(1) takes
-// with -p1. "." is the whole tree. What is no text is one line that patch(1) passes over.
-func (r *Review) Diff(w io.Writer, tree int, rel string) error {
+// Diff writes the changes as a unified difference that patch(1) takes with -p1. What is no text is one line
+// that patch(1) passes over.
+func (r *Review) Diff(w io.Writer) error {
 	for i := range r.Changes {
-		c := &r.Changes[i]
-		if c.Tree != tree || !within(c.Path, rel) {
-			continue
-		}
-		if _, err := w.Write(r.difference(c)); err != nil {
+		if _, err := w.Write(r.difference(&r.Changes[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// within reports whether a relative path is another one or below it.
-func within(rel, dir string) bool { return dir == "." || host.Within(rel, dir) }
 
 // difference returns what is shown of one change.
 func (r *Review) difference(c *layer.Change) []byte {

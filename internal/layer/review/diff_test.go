@@ -74,8 +74,8 @@ func TestDiffPatch(t *testing.T) {
 		}
 		m := memory{is: map[string]string{name: both[1]}, was: map[string]string{name: both[0]}}
 		var b strings.Builder
-		r := New([]string{"/t"}, []layer.Change{c}, m, Options{})
-		if err := r.Diff(&b, 0, "."); err != nil {
+		r := reviewed(m, []layer.Change{c}, "/t")
+		if err := r.Diff(&b); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command("patch", "-p1", "--binary", "-s", "--fuzz=0")
@@ -105,10 +105,10 @@ func TestDiffOther(t *testing.T) {
 	binary.Size = 3
 	binary.Was.Size = 1
 	var b strings.Builder
-	r := New([]string{"/t"}, []layer.Change{
+	r := reviewed(m, []layer.Change{
 		binary, added("big", 0o644, int64(len(big))), added("link", linkMode, 0), added("d", dirMode, 0),
 		removed("gone", 0o644), added("unread", 0o644, 7),
-	}, m, Options{})
+	}, "/t")
 	const want = `~ bin: mode 0755, was 0644, binary, 3 bytes, was 1 byte
 + big: new file, mode 0644, too big to be compared by lines, 2.0 MiB
 + link: new link, to to
@@ -120,7 +120,7 @@ func TestDiffOther(t *testing.T) {
 -old
 + unread: new file, mode 0644, can't be read: file does not exist, 7 bytes
 `
-	if err := r.Diff(&b, 0, "."); err != nil || b.String() != want {
+	if err := r.Diff(&b); err != nil || b.String() != want {
 		t.Errorf("%v, got\n%swant\n%s", err, b.String(), want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -21,29 +22,26 @@ type opened struct {
 	trees []*os.File
 }
 
-// Of makes a review of a layer's changes. close closes the directories that it reads.
-func Of(l *layer.Layer, changes []layer.Change, o Options) (r *Review, close func(), err error) {
+// Of makes a review of a layer's changes.
+func Of(l *layer.Layer, changes []layer.Change, dir string) (*Review, error) {
 	d := &opened{}
-	var names []string
-	for i, t := range l.Trees {
-		names = append(names, t.Path)
-		dir, err := l.OpenUpper(i)
+	for i := range l.Trees {
+		upper, err := l.OpenUpper(i)
 		if err != nil {
-			d.close()
-			return nil, nil, err
+			d.Close()
+			return nil, err
 		}
-		d.layer = append(d.layer, dir)
+		d.layer = append(d.layer, upper)
 		tree, _ := l.OpenTree(i) // it may have gone: then what it had can't be read
 		d.trees = append(d.trees, tree)
 	}
-	return New(names, changes, d, o), d.close, nil
+	return New(&l.Record, changes, d, dir), nil
 }
 
-func (d *opened) close() {
-	for _, all := range [][]*os.File{d.layer, d.trees} {
-		for _, dir := range all {
-			_ = dir.Close() // nil is an error, too
-		}
+// Close closes the directories.
+func (d *opened) Close() {
+	for _, dir := range slices.Concat(d.layer, d.trees) {
+		_ = dir.Close() // nil is an error, too
 	}
 }
 

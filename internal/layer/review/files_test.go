@@ -79,11 +79,11 @@ func TestFiles(t *testing.T) {
 		changedFile("a", 0o644, 0o644), changedFile("b", 0o644, 0o644), changedFile("dir/secret", 0o644, 0o644),
 		changedFile("fifo", 0o644, 0o644),
 	}
-	r, done, err := Of(l, changes, Options{})
+	r, err := Of(l, changes, "")
 	must(t, err)
-	defer done()
+	defer r.Close()
 	var b strings.Builder
-	must(t, r.Diff(&b, 0, "."))
+	must(t, r.Diff(&b))
 	if strings.Contains(b.String(), "secret\n") || !strings.Contains(b.String(), "-old\n+new\n") {
 		t.Errorf("%s", b.String())
 	}
@@ -110,9 +110,9 @@ func TestFiles(t *testing.T) {
 	}
 
 	must(t, os.RemoveAll(lower[0]))
-	r, done, err = Of(l, changes[:1], Options{})
+	r, err = Of(l, changes[:1], "")
 	must(t, err)
-	defer done()
+	defer r.Close()
 	if text := r.Summary(); !strings.Contains(text, "~ a  can't be read: file does not exist") {
 		t.Errorf("the tree has gone: %s", text)
 	}
@@ -220,15 +220,15 @@ func BenchmarkShow(b *testing.B) {
 		name string
 		show func(*Review) error
 	}{
-		{"diff", func(r *Review) error { return r.Diff(io.Discard, 0, ".") }},
+		{"diff", func(r *Review) error { return r.Diff(io.Discard) }},
 		{"list", func(r *Review) error { return noText(r.List()) }},
 		{"summary", func(r *Review) error { return noText(r.Summary()) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				r, done, err := Of(l, changes, Options{})
+				r, err := Of(l, changes, "")
 				must(b, err, c.show(r))
-				done()
+				r.Close()
 			}
 		})
 	}
@@ -244,6 +244,6 @@ func noText(text string) error {
 func BenchmarkNew(b *testing.B) {
 	changes, m := npm()
 	for b.Loop() {
-		New([]string{"/t"}, changes, m, Options{})
+		reviewed(m, changes, "/t")
 	}
 }

@@ -75,7 +75,7 @@ func (r *Review) leadsToActs(tree int, rel string) bool {
 	for _, name := range append(r.otherNames(tree, rel), rel) {
 		_, acts := protect.Acts(name)
 		_, leads := protect.Leads(name)
-		if acts || leads || r.isProtected(path.Join(r.trees[tree], name)) {
+		if acts || leads || r.isProtected(r.full(key{tree, name})) {
 			return true
 		}
 	}
@@ -105,7 +105,7 @@ func (r *Review) target(dir key, to string) (at key, in bool) {
 		return key{dir.tree, path.Join(".", path.Join(w.at...))}, true
 	}
 	if !path.IsAbs(to) {
-		to = path.Join(r.trees[dir.tree], dir.path, to)
+		to = path.Join(r.full(dir), to)
 	}
 	for i, top := range r.trees {
 		below, err := filepath.Rel(top, path.Clean(to))
@@ -141,7 +141,7 @@ func (r *Review) throughLink(tree int, rel string) (why string, is bool) {
 		if why, is := protect.Acts(name); is {
 			return why + " as " + name, true
 		}
-		if r.isProtected(path.Join(r.trees[tree], name)) {
+		if r.isProtected(r.full(key{tree, name})) {
 			return trusted + " as " + name, true
 		}
 	}
@@ -155,9 +155,7 @@ type Found struct {
 }
 
 // Find looks at outer directories first.
-func (d *opened) Find(tree int) (found Found, whole bool) {
-	return find(d.trees[tree], maxSearched)
-}
+func (d *opened) Find(tree int) (Found, bool) { return find(d.trees[tree], maxSearched) }
 
 // find searches the first left entries of a tree.
 func find(root *os.File, left int) (found Found, whole bool) {

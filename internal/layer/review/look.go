@@ -43,7 +43,7 @@ func (r *Review) judge(c *layer.Change) []Look {
 	add(c.Refused != "", Refused, "never applied: "+c.Refused)
 	why, is := r.acts(c)
 	add(is, Acts, why)
-	name := r.full(c)
+	name := r.Path(c)
 	add(!is && r.isProtected(name), Protected, trusted)
 	denied := slices.ContainsFunc(r.denied, func(g glob.Glob) bool { return g.Match(name) })
 	add(denied, Denied, "its name was denied to the command")

@@ -37,28 +37,26 @@ type Files interface {
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
 	Has(tree int, path string) bool                       // there is something in the tree
 	Find(tree int) (found Found, whole bool)              // in the tree; whole if this is all
+	Close()
 }
 
-// Options says how a review is shown.
-type Options struct {
-	Dir       string   // the working directory; "" for none
-	Protected []string // canonical paths that programs outside run or trust, as settings say
-	Denied    []string // patterns (package glob) of what was denied to the command
-}
-
-// New makes a review of changes in trees, which must be sorted: a directory before what is in it.
-func New(trees []string, changes []layer.Change, files Files, o Options) *Review {
+// New makes a review of changes in a layer, which must be sorted: a directory before what is in it. Paths are shown
+// as from a working directory; "" for none.
+func New(l *layer.Record, changes []layer.Change, files Files, dir string) *Review {
 	r := &Review{
-		Changes: changes, trees: trees, dir: o.Dir, files: files, left: maxSettings,
+		Changes: changes, dir: dir, files: files, left: maxSettings,
 		looks:     make([][]Look, len(changes)),
 		names:     make(map[key][]string),
 		unknown:   make(map[int]bool),
 		protected: make(map[string]bool),
 	}
-	for _, p := range o.Protected {
+	for _, t := range l.Trees {
+		r.trees = append(r.trees, t.Path)
+	}
+	for _, p := range l.Protected {
 		r.protected[p] = true
 	}
-	for _, pattern := range o.Denied {
+	for _, pattern := range l.Denied {
 		g, err := glob.Parse(pattern)
 		if err == nil { // it was when the policy was read
 			r.denied = append(r.denied, g)
@@ -71,6 +69,9 @@ func New(trees []string, changes []layer.Change, files Files, o Options) *Review
 	}
 	return r
 }
+
+// Close closes what a review made by Of reads.
+func (r *Review) Close() { r.files.Close() }
 
 // Looks returns why the change with this index needs a look; nothing if it does not.
 func (r *Review) Looks(i int) []Look { return r.looks[i] }
@@ -112,8 +113,10 @@ func (r *Review) index() {
 	}
 }
 
-// full returns the path of what a change changes.
-func (r *Review) full(c *layer.Change) string { return path.Join(r.trees[c.Tree], c.Path) }
+// Path returns the absolute path of what a change changes.
+func (r *Review) Path(c *layer.Change) string { return r.full(key{c.Tree, c.Path}) }
+
+func (r *Review) full(at key) string { return path.Join(r.trees[at.tree], at.path) }
 
 // name writes a path for people: relative to the tree if that is the only one or the working directory,
 // else absolute.

@@ -43,6 +43,17 @@ func (m memory) Link(_ int, rel string, old bool) (string, error) {
 
 func (m memory) Find(int) (Found, bool) { return Found{m.links, m.repos}, !m.many }
 
+func (m memory) Close() {}
+
+// reviewed makes a review of changes in trees.
+func reviewed(m memory, changes []layer.Change, trees ...string) *Review {
+	l := &layer.Record{}
+	for _, tree := range trees {
+		l.Trees = append(l.Trees, layer.Tree{Path: tree})
+	}
+	return New(l, changes, m, "")
+}
+
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
 
 // added, changed and removed make changes.
@@ -92,7 +103,8 @@ func npm() ([]layer.Change, memory) {
 
 func TestSummaryNpm(t *testing.T) {
 	changes, m := npm()
-	r := New([]string{"/home/me/p"}, changes, m, Options{Dir: "/home/me/p"})
+	const dir = "/home/me/p"
+	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, dir)
 	const want = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc               a shell that enters this directory runs or trusts it
   ~ package.json         +2 -1
@@ -120,7 +132,7 @@ func TestSummaryNpm(t *testing.T) {
  }
 `
 	var b strings.Builder
-	if err := r.Diff(&b, 0, "package.json"); err != nil || b.String() != diff {
+	if err := r.Part(func(c *layer.Change) bool { return c.Path == "package.json" }).Diff(&b); err != nil || b.String() != diff {
 		t.Errorf("%v, got\n%swant\n%s", err, b.String(), diff)
 	}
 }
@@ -128,7 +140,8 @@ func TestSummaryNpm(t *testing.T) {
 // TestDenied: what has a name that was denied needs a look.
 func TestDenied(t *testing.T) {
 	changes := []layer.Change{added("a.pem", 0o644, 1), added("d/b.pem", 0o644, 1), added("d/no/x", 0o644, 1), added("d/nothing", 0o644, 1)}
-	r := New([]string{"/t"}, changes, memory{}, Options{Denied: []string{"/t/**/*.pem", "/t/d/no"}})
+	l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Denied: []string{"/t/**/*.pem", "/t/d/no"}}
+	r := New(l, changes, memory{}, "")
 	for i, want := range []int{1, 1, 1, 0} {
 		if got := r.Looks(i); len(got) != want || want > 0 && got[0].Kind != Denied {
 			t.Errorf("%s: %v", changes[i].Path, got)
@@ -159,7 +172,7 @@ func TestOtherNames(t *testing.T) {
 		"x/tasks.json":         "",
 	} {
 		changes := []layer.Change{removed("gone/.vscode", linkMode), added(rel, 0o644, 1)}
-		r := New([]string{"/t", "/u"}, changes, m, Options{})
+		r := reviewed(m, changes, "/t", "/u")
 		got := ""
 		if looks := r.Looks(1); looks != nil {
 			got = looks[0].Why
@@ -170,7 +183,7 @@ func TestOtherNames(t *testing.T) {
 	}
 	other := added("idea/workspace.xml", 0o644, 1)
 	other.Tree = 1
-	r := New([]string{"/t", "/u"}, []layer.Change{added("a", 0o644, 1), other}, m, Options{})
+	r := reviewed(m, []layer.Change{added("a", 0o644, 1), other}, "/t", "/u")
 	if looks := r.Looks(1); len(looks) != 1 || !strings.HasSuffix(looks[0].Why, " as both/.idea/workspace.xml") {
 		t.Errorf("in another tree: %v", looks)
 	}
@@ -228,7 +241,7 @@ func TestGitSettings(t *testing.T) {
 		"home/h/x":                        "",
 		"u/hooks/x":                       "",
 	} {
-		r := New([]string{"/t"}, append(base, added(rel, 0o755, 1)), m, Options{})
+		r := reviewed(m, append(base, added(rel, 0o755, 1)), "/t")
 		got := ""
 		if looks := r.Looks(len(base)); looks != nil {
 			got = looks[0].Why
@@ -302,7 +315,8 @@ func TestLooks(t *testing.T) {
 		if c.change.Path != "sub/back" {
 			all = append(all, added("sub/back", linkMode, 0))
 		}
-		r := New([]string{"/t"}, all, m, Options{Protected: []string{"/t/.githooks"}})
+		l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Protected: []string{"/t/.githooks"}}
+		r := New(l, all, m, "")
 		var got []Kind
 		for _, l := range r.Looks(0) {
 			got = append(got, l.Kind)
@@ -320,10 +334,10 @@ func TestLooks(t *testing.T) {
 // whose links are known.
 func TestManyLinks(t *testing.T) {
 	all := []layer.Change{added("rc", 0o644, 1)}
-	if r := New([]string{"/t"}, all, memory{}, Options{}); !r.Clean() {
+	if r := reviewed(memory{}, all, "/t"); !r.Clean() {
 		t.Error("control:", r.Summary())
 	}
-	r := New([]string{"/t"}, all, memory{many: true}, Options{})
+	r := reviewed(memory{many: true}, all, "/t")
 	if r.Clean() || !strings.Contains(r.Summary(), "not all links") {
 		t.Error(r.Summary())
 	}
@@ -338,7 +352,7 @@ func TestSummaryLong(t *testing.T) {
 	all = append(all, removed("old", dirMode), removed("old/a", 0o644), removed("old/b", 0o644))
 	all = append(all, removed("x", 0o644))
 	all = append(all, added("new", dirMode, 0), added("w/1", 0o644, 1))
-	text := New([]string{"/t"}, all, memory{}, Options{}).Summary()
+	text := reviewed(memory{}, all, "/t").Summary()
 	for _, want := range []string{
 		"1 file would be added, 30 changed, 3 removed below /t\n  ~ f00  mode 0600, was 0644", "\n  and 15 more\n",
 	} {
@@ -349,7 +363,7 @@ func TestSummaryLong(t *testing.T) {
 	if strings.Count(text, "\n") != maxLines+2 {
 		t.Errorf("%s", text)
 	}
-	text = New([]string{"/t"}, all[30:], memory{}, Options{}).Summary()
+	text = reviewed(memory{}, all[30:], "/t").Summary()
 	for _, want := range []string{"  - old/  2 files\n", "  - x     file, 0 bytes\n", "  + new/  directory\n", "  + w/1   file, 1 byte\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
@@ -374,10 +388,10 @@ func TestListOnce(t *testing.T) {
   + /u/new       program, 7 bytes
 `
 	m := memory{is: map[string]string{"z": "same"}, was: map[string]string{"z": "same"}}
-	if got := New([]string{"/t", "/u"}, all, m, Options{}).List(); got != want {
+	if got := reviewed(m, all, "/t", "/u").List(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got := New([]string{"/t"}, nil, memory{}, Options{}).List(); got != "nothing is left to apply\n" {
+	if got := reviewed(memory{}, nil, "/t").List(); got != "nothing is left to apply\n" {
 		t.Errorf("without changes: %s", got)
 	}
 }
@@ -395,7 +409,7 @@ func TestListBound(t *testing.T) {
 		c.Was.Size = 1
 		all = append(all, c)
 	}
-	list := New([]string{"/t"}, all, m, Options{}).List()
+	list := reviewed(m, all, "/t").List()
 	if strings.Count(list, "  +1 -1\n") != 16 || strings.Count(list, "  not compared by lines, 1.0 MiB, was 1 byte\n") != 4 {
 		t.Errorf("%s", list)
 	}
@@ -412,10 +426,10 @@ func TestEscaped(t *testing.T) {
 	bad.Conflict = evil
 	refused := added(evil+"r", 0o644, 0)
 	refused.Refused = evil
-	r := New([]string{"/" + evil}, []layer.Change{bad, added(evil+"l", linkMode, 0), refused}, m, Options{})
+	r := reviewed(m, []layer.Change{bad, added(evil+"l", linkMode, 0), refused}, "/"+evil)
 	var b strings.Builder
 	b.WriteString(r.Summary() + r.List())
-	if err := r.Diff(&b, 0, "."); err != nil {
+	if err := r.Diff(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range strings.ReplaceAll(b.String(), "\t\n", "\n") { // patch(1) reads a name up to a tab

@@ -112,22 +112,22 @@ func (r *Review) read(at key) (texts []string) {
 	return texts
 }
 
-// protect notes that programs outside run or trust what a path leads to from a directory. Of a directory of hooks with
-// that one in it, these are the hooks alone.
+// protect notes that programs outside run or trust what a path leads to from the top of a working tree. Of a directory
+// of hooks with that in it, these are the hooks alone.
 func (r *Review) protect(top key, name string, hooks bool) {
 	to, in := r.target(top, name)
 	if !in || strings.HasPrefix(name, "~") {
 		return
 	}
-	full := path.Join(r.trees[to.tree], to.path)
-	if !hooks || !host.Within(path.Join(r.trees[top.tree], top.path), full) {
-		r.protected[full] = true
-		if !path.IsAbs(name) {
-			r.protected[path.Join(r.trees[top.tree], top.path, name)] = true // it may be a link
+	dir := r.full(to)
+	if hooks && host.Within(r.full(top), dir) {
+		for _, hook := range protect.HookNames {
+			r.protected[path.Join(dir, hook)] = true
 		}
 		return
 	}
-	for _, hook := range protect.HookNames {
-		r.protected[path.Join(full, hook)] = true
+	r.protected[dir] = true
+	if !path.IsAbs(name) {
+		r.protected[path.Join(r.full(top), name)] = true // a link, perhaps
 	}
 }

@@ -1,9 +1,11 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +15,7 @@ import (
 
 const (
 	maxLines  = 20 // of a summary
-	maxAlone  = 3  // how many changes of one kind in a directory have a line each
+	maxAlone  = 3  // how many files in one directory have a line each
 	maxColumn = 40 // how wide a column of names is
 
 	// maxCompared is how many bytes are compared by lines to count these. A command can write files for which
@@ -21,24 +23,81 @@ const (
 	maxCompared = 16 << 20
 )
 
+// line is a line of a summary or a list, with the changes that it stands for.
+type line struct {
+	label
+	changes []*layer.Change
+}
+
+// label is what the changes of a line have in common.
+type label struct {
+	class class
+	op    layer.Op
+	name  string // of the only change, or of a directory
+	why   string // they need a look
+	whole bool   // the directory is added or removed with all that is in it
+}
+
+// class is the place of a line.
+type class int
+
+const (
+	needsLook class = iota
+	changed
+	gone
+	newProgram
+	otherNew
+)
+
 // Summary says for people how much would change, and lists what at most some twenty lines hold: first
 // what needs a look, then what changes or goes, new programs, and what else is new.
 func (r *Review) Summary() string {
-	rows := r.rows()
-	more := 0
-	for len(rows) > maxLines {
-		last := len(rows) - 1
-		more += rows[last].count
-		rows = rows[:last]
+	order := make([]int, len(r.Changes))
+	for i := range order {
+		order[i] = i
 	}
-	text := r.head() + r.layout(rows)
+	var all []line
+	for _, l := range r.lines(order, r.summed) {
+		all = append(all, r.apart(l)...)
+	}
+	more := 0
+	for len(all) > maxLines {
+		last := len(all) - 1
+		more += max(len(filesOf(all[last].changes)), 1)
+		all = all[:last]
+	}
+	text := r.head() + r.layout(all)
 	if more > 0 {
 		text += fmt.Sprintf("  and %s more\n", units.Thousands(more))
 	}
 	return text
 }
 
-// head is the first line of a summary. It counts directories only if nothing else changes.
+// List says for people how much would change, and lists every change once: first what needs a look, then
+// the others, tree by tree, in each directory the directories first. A directory that is added or removed as a
+// whole is one line.
+func (r *Review) List() string {
+	if len(r.Changes) == 0 {
+		return "nothing is left to apply\n"
+	}
+	var order []int
+	var others []int
+	for i := range r.Changes {
+		if len(r.looks[i]) > 0 {
+			order = append(order, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	slices.SortFunc(others, func(x, y int) int {
+		a := &r.Changes[x]
+		b := &r.Changes[y]
+		return cmp.Or(cmp.Compare(a.Tree, b.Tree), dirsFirst(a, b))
+	})
+	return r.head() + r.layout(r.lines(append(order, others...), r.listed))
+}
+
+// head is the first line. It counts directories only if nothing else changes.
 func (r *Review) head() string {
 	files := make(map[layer.Op]int)
 	dirs := make(map[layer.Op]int)
@@ -60,89 +119,80 @@ func (r *Review) head() string {
 	for i := range r.trees {
 		below = append(below, r.treeName(i))
 	}
-	line := fmt.Sprintf("%s would be added, %s changed, %s removed below %s", count(n[layer.Add], noun[0], noun[1]),
+	text := fmt.Sprintf("%s would be added, %s changed, %s removed below %s", count(n[layer.Add], noun[0], noun[1]),
 		units.Thousands(n[layer.Modify]), units.Thousands(n[layer.Remove]), strings.Join(below, " and "))
-	switch looks := r.needing(); looks {
-	case 0:
-		return line + "\n"
-	case 1:
-		return line + "; 1 needs a look\n"
-	default:
-		return line + "; " + units.Thousands(looks) + " need a look\n"
+	if looks := r.needing(); looks > 0 {
+		text += "; " + count(looks, "needs a look", "need a look")
 	}
+	return text + "\n"
 }
 
-// group is what several changes have in common that may share a line.
-type group struct {
-	class class
-	tree  int
-	dir   string
-	op    layer.Op
-	why   string
-	whole bool // the directory itself is added or removed
-	alone int  // it shares its line with none; which change it is
+// lines puts changes together that have the same label.
+func (r *Review) lines(order []int, labelOf func(i int) label) (all []line) {
+	at := make(map[label]int)
+	for _, i := range order {
+		l := labelOf(i)
+		n, known := at[l]
+		if !known {
+			n = len(all)
+			at[l] = n
+			all = append(all, line{label: l})
+		}
+		all[n].changes = append(all[n].changes, &r.Changes[i])
+	}
+	slices.SortStableFunc(all, func(x, y line) int { return cmp.Compare(x.class, y.class) })
+	return all
 }
 
-// class is the place of a change in a summary.
-type class int
-
-const (
-	needsLook class = iota
-	changed
-	gone
-	newProgram
-	otherNew
-	classes
-)
-
-// rows makes the lines of a summary.
-func (r *Review) rows() (rows []row) {
-	var order [classes][]group
-	members := make(map[group][]*layer.Change)
-	for i := range r.Changes {
-		c := &r.Changes[i]
-		g := group{class: r.class(i), tree: c.Tree, dir: path.Dir(c.Path), op: c.Op}
-		switch g.class {
-		case needsLook:
-			g.why = r.why(i)
-		case changed:
-			g.alone = i + 1
-		case gone, otherNew:
-			if top := r.topmost(c); top != "" {
-				g.whole = true
-				g.dir = top
-			}
-		}
-		if members[g] == nil {
-			order[g.class] = append(order[g.class], g)
-		}
-		members[g] = append(members[g], c)
-	}
-	for _, groups := range order {
-		for _, g := range groups {
-			rows = append(rows, r.grouped(&g, members[g])...)
-		}
-	}
-	return rows
-}
-
-// class returns where the change with this index stands in a summary.
-func (r *Review) class(i int) class {
+// listed is the label in a list of the change with this index.
+func (r *Review) listed(i int) label {
 	c := &r.Changes[i]
-	switch {
-	case len(r.looks[i]) > 0:
-		return needsLook
-	case c.Op == layer.Modify:
-		return changed
-	case c.Op == layer.Remove:
-		return gone
+	if len(r.looks[i]) > 0 {
+		return label{needsLook, c.Op, r.shown(c), r.why(i), false}
 	}
+	if top := r.topmost(c); top != "" {
+		return label{otherNew, c.Op, r.dirName(c.Tree, top), "", true}
+	}
+	return label{otherNew, c.Op, r.shown(c), "", false}
+}
+
+// summed is the label in a summary of the change with this index.
+func (r *Review) summed(i int) label {
+	c := &r.Changes[i]
 	top := r.topmost(c)
 	dir := path.Dir(c.Path)
-	if isProgram(c) && (top == "" || path.Base(dir) == ".bin" || dir == path.Join(top, "bin")) {
-		return newProgram
+	inDir := r.dirName(c.Tree, dir) + "…"
+	switch {
+	case len(r.looks[i]) > 0:
+		return label{needsLook, c.Op, inDir, r.why(i), false}
+	case c.Op == layer.Modify:
+		return label{changed, c.Op, r.shown(c), "", false}
+	case isProgram(c) && (top == "" || path.Base(dir) == ".bin" || dir == path.Join(top, "bin")):
+		return label{newProgram, c.Op, inDir, "", false} // a package has many others that nobody calls by name
 	}
-	return otherNew // a package has many programs in it that nobody calls by name
+	class := otherNew
+	if c.Op == layer.Remove {
+		class = gone
+	}
+	if top != "" {
+		return label{class, c.Op, r.dirName(c.Tree, top), "", true}
+	}
+	return label{class, c.Op, inDir, "", false}
+}
+
+// apart gives each change a line of its own if a line has few, or if a directory has one file.
+func (r *Review) apart(l line) (all []line) {
+	files := filesOf(l.changes)
+	if l.whole && len(files) != 1 || len(files) > maxAlone {
+		return []line{l}
+	}
+	if len(files) == 0 {
+		files = l.changes
+	}
+	for _, c := range files {
+		all = append(all, line{label{l.class, c.Op, r.shown(c), l.why, false}, []*layer.Change{c}})
+	}
+	return all
 }
 
 // topmost returns the topmost directory that is added or removed as a whole with a change in it, or is that
@@ -160,27 +210,63 @@ func (r *Review) topmost(c *layer.Change) (dir string) {
 	return dir
 }
 
-// grouped makes the lines of a group: one if there are many, or a directory as a whole.
-func (r *Review) grouped(g *group, all []*layer.Change) (rows []row) {
-	files := filesOf(all)
-	if g.whole && len(files) != 1 || len(files) > maxAlone {
-		w := row{op: g.op, name: r.dirName(key{g.tree, g.dir}), count: max(len(files), 1)}
-		if !g.whole {
-			w.name += "…"
+// dirsFirst compares two changes: what is in a directory, or is one, comes before files beside that.
+func dirsFirst(x, y *layer.Change) int {
+	a := x.Path
+	b := y.Path
+	for {
+		first, restA, moreA := strings.Cut(a, "/")
+		second, restB, moreB := strings.Cut(b, "/")
+		if first == second && moreA && moreB {
+			a = restA
+			b = restB
+			continue
 		}
-		w.text = filesText(files)
-		if g.why != "" {
-			w.text += ": " + g.why
+		if first == second || first == "." || second == "." { // a directory and what is in it
+			return cmp.Compare(depth(x.Path), depth(y.Path))
 		}
-		return append(rows, w)
+		dirA := moreA || mainMode(x).IsDir()
+		dirB := moreB || mainMode(y).IsDir()
+		switch {
+		case dirA == dirB:
+			return strings.Compare(first, second)
+		case dirA:
+			return -1
+		}
+		return 1
 	}
-	if len(files) == 0 {
-		files = all
+}
+
+// depth returns how many names a path has.
+func depth(rel string) int {
+	if rel == "." {
+		return 0
 	}
-	for _, c := range files {
-		rows = append(rows, row{op: c.Op, name: r.shown(c), text: g.why, count: 1, change: c})
+	return strings.Count(rel, "/") + 1
+}
+
+// layout writes lines in columns.
+func (r *Review) layout(all []line) string {
+	wide := 0
+	for i := range all {
+		wide = max(wide, utf8.RuneCountInString(all[i].name))
 	}
-	return rows
+	wide = min(wide, maxColumn)
+	var b strings.Builder
+	left := int64(maxCompared)
+	for _, l := range all {
+		c := l.changes[0]
+		text := l.why
+		switch {
+		case l.whole || len(l.changes) > 1:
+			text = strings.TrimSuffix(filesText(filesOf(l.changes))+": "+text, ": ")
+		case text == "" || l.op == layer.Modify:
+			text = strings.TrimSuffix(r.brief(c, left > 0)+"; "+text, "; ")
+			left -= min(c.Size, maxText) + min(wasSize(c), maxText)
+		}
+		fmt.Fprintf(&b, "  %s %-*s  %s\n", sign(l.op), wide, l.name, text)
+	}
+	return b.String()
 }
 
 // filesOf leaves out directories.
@@ -221,45 +307,15 @@ func filesText(files []*layer.Change) string {
 	return text
 }
 
-// row is a line of a summary or a listing. With a change, what it says of that is added when it is shown.
-type row struct {
-	op     layer.Op
-	name   string
-	text   string
-	count  int // of changes
-	change *layer.Change
-	whole  key // the directory that it stands for
-}
-
-// layout writes rows in columns.
-func (r *Review) layout(rows []row) string {
-	wide := 0
-	for _, w := range rows {
-		wide = max(wide, utf8.RuneCountInString(w.name))
-	}
-	wide = min(wide, maxColumn)
-	var b strings.Builder
-	left := int64(maxCompared)
-	for _, w := range rows {
-		text := w.text
-		if w.change != nil && (text == "" || w.op == layer.Modify) {
-			text = strings.TrimSuffix(r.brief(w.change, left > 0)+"; "+text, "; ")
-			left -= min(w.change.Size, maxText) + min(wasSize(w.change), maxText)
-		}
-		fmt.Fprintf(&b, "  %s %-*s  %s\n", sign(w.op), wide, w.name, text)
-	}
-	return b.String()
-}
-
 // brief says in few words what a change is, and compares the lines of a changed file if lines is set.
 func (r *Review) brief(c *layer.Change, lines bool) string {
+	if c.Op == layer.Add && c.Type&fs.ModeSymlink != 0 {
+		return r.what(c, &texts{})
+	}
 	if c.Op != layer.Modify {
 		what := kind(mainMode(c))
-		switch {
-		case isProgram(c) && c.Type.IsRegular():
+		if isProgram(c) {
 			what = "program"
-		case c.Op == layer.Add && c.Type&fs.ModeSymlink != 0:
-			return r.what(c, &texts{})
 		}
 		if mainMode(c).IsRegular() {
 			what += sizes(c)
@@ -276,32 +332,26 @@ func (r *Review) brief(c *layer.Change, lines bool) string {
 	if added, removed := t.counts(); added+removed > 0 {
 		what = strings.TrimSuffix(fmt.Sprintf("+%d -%d; %s", added, removed, what), "; ")
 	}
-	if what == "" {
-		what = "times or attributes"
-	}
-	return what
+	return cmp.Or(what, "times or attributes")
 }
 
 // isProgram reports whether a change makes a program: a file that can be executed, or a link in a
 // directory of programs.
 func isProgram(c *layer.Change) bool {
-	if c.Op != layer.Add {
-		return false
-	}
-	return program(c.Type) || c.Type&fs.ModeSymlink != 0 && ofPrograms(path.Dir(c.Path))
+	link := c.Type&fs.ModeSymlink != 0 && ofPrograms(path.Dir(c.Path))
+	return c.Op == layer.Add && (link || program(c.Type))
 }
 
 // shown writes the path of a change for people, with a slash after a directory.
 func (r *Review) shown(c *layer.Change) string {
-	name := r.name(c.Tree, c.Path)
 	if mainMode(c).IsDir() && c.Path != "." {
-		name += "/"
+		return r.dirName(c.Tree, c.Path)
 	}
-	return name
+	return r.name(c.Tree, c.Path)
 }
 
 // dirName writes the path of a directory for people.
-func (r *Review) dirName(k key) string { return r.name(k.tree, k.path) + "/" }
+func (r *Review) dirName(tree int, dir string) string { return r.name(tree, dir) + "/" }
 
 func count(n int, one, many string) string {
 	if n == 1 {

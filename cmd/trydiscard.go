@@ -1,0 +1,109 @@
+package cmd
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/layer/apply"
+	"github.com/zsbx/zsbx/internal/supervise"
+	"github.com/zsbx/zsbx/internal/track"
+	"github.com/zsbx/zsbx/internal/units"
+)
+
+func newTryDiscard(a *app) *cobra.Command {
+	older := time.Duration(-1)
+	c := commandBelow("discard", func(refs []string) error { return a.discardTry(refs, older) })
+	c.ValidArgsFunction = completeLayers
+	fs := c.Flags()
+	a.flag(fs, "older", "string", "", "throw away all layers that are older than the time `D`, such as 7d or 12h",
+		func(s string) (err error) {
+			older, err = parseDays(s)
+			return err
+		})
+	fs.BoolVar(&a.say.json, "json", false, "print JSON")
+	return c
+}
+
+// parseDays reads a time that may be in days.
+func parseDays(s string) (d time.Duration, err error) {
+	const mostDays = 100_000
+	if days, is := strings.CutSuffix(s, "d"); is {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 64)
+		d = time.Duration(min(n, mostDays)) * 24 * time.Hour
+	} else {
+		d, err = units.ParseTime(s)
+	}
+	if err != nil {
+		return 0, errors.New("a time is a number of days such as 7d, or a time such as 12h or 90m")
+	}
+	return d, nil
+}
+
+// discardTry throws layers away: those that are older than a time, if that is not negative, else those that are named.
+func (a *app) discardTry(refs []string, older time.Duration) error {
+	a.failIf(older >= 0 && len(refs) > 0, "--older and layers can't be used together")
+	if older < 0 {
+		a.needLayer(refs)
+	}
+	if a.errs != nil {
+		return errors.Join(a.errs...)
+	}
+	all, err := findLayers(refs)
+	if older >= 0 {
+		all, err = olderLayers(older)
+	}
+	errs := []error{err}
+	t := &table{}
+	var gone []string
+	for _, l := range all {
+		if err := discard(l); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		gone = append(gone, l.Session)
+		t.line("%s  thrown away", l.Session)
+	}
+	return errors.Join(append(errs, a.show(map[string]any{"discarded": gone}, t))...)
+}
+
+// olderLayers returns the layers that are older than d and whose sessions have ended.
+func olderLayers(d time.Duration) (old []*layer.Layer, _ error) {
+	all, err := layer.All(supervise.LayerState())
+	lives, unread := supervise.Lives()
+	for _, l := range all {
+		if time.Since(l.Began) > d && (lives[l.Session] == "" || lives[l.Session] == track.Ended) {
+			old = append(old, l)
+		}
+	}
+	return old, errors.Join(err, unread)
+}
+
+// discard throws a layer away, once its session can't write to it any more.
+func discard(l *layer.Layer) error {
+	if err := supervise.Over(l); err != nil {
+		return err
+	}
+	return drop(l)
+}
+
+// drop throws a layer away. What was applied of it stays, and can't be taken back any more.
+func drop(l *layer.Layer) error {
+	if l.Damage != nil {
+		return l.Remove()
+	}
+	if pending, _ := apply.Pending(l); pending { // Drop says what is wrong with it
+		id := l.Session[:shortest]
+		return refusal(supervise.CodeSession, "zsbx try apply "+id+"\nzsbx try apply "+id+" --undo",
+			"an apply of layer %s has not ended", l.Session)
+	}
+	if err := apply.Drop(l); err != nil {
+		return err
+	}
+	return l.Remove()
+}
