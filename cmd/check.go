@@ -70,6 +70,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
 	opts.Caps = &caps
+	opts.Trial = true
 	plan, err := a.plan(c, opts, argv)
 	if err != nil {
 		return err

@@ -19,6 +19,9 @@ func Probe() Caps {
 // ProbeNamespaces does nothing.
 func ProbeNamespaces(*Caps) {}
 
+// TryLayers is not called: no plan has layers.
+func (p *Plan) TryLayers() Caps { return p.Caps }
+
 func lateHint(syscall.Errno) string { return "" }
 
 func readSmall(string) string { return "" }

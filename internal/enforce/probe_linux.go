@@ -354,6 +354,26 @@ func ProbeNamespaces(caps *Caps) {
 	}
 }
 
+// TryLayers makes the overlays of a plan in a process that then executes a directory, which fails. It returns what
+// this machine can do: if the kernel refuses an overlay, without layers. UseLayer must have been called.
+func (p *Plan) TryLayers() Caps {
+	trial := &mounts.Plan{UserNS: p.Mounts.UserNS, Overlays: p.Mounts.Overlays}
+	for _, o := range trial.Overlays {
+		trial.Writable = append(trial.Writable, o.Path)
+	}
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
+	c.Before = trial.Steps(nil, c.Memory(), mounts.StepOptions{UID: os.Geteuid(), GID: os.Getegid(), Ruleset: -1})
+	_, err := fork.Start(c)
+	if se, ok := errors.AsType[*fork.StepError](err); ok && se.Stage == fork.StageExec {
+		return p.Caps
+	}
+	caps, refused := p.Refused(err)
+	if !refused {
+		caps.Err = fmt.Errorf("trying a layer: %w", err)
+	}
+	return caps
+}
+
 // netSteps are what a keeper does for the first socket of the session's network: see
 // fork.SocketRequest. They also ask for the number by which the broker knows that network.
 func netSteps(m *fork.Memory) []fork.Step {

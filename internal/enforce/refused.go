@@ -105,6 +105,9 @@ func noOverlay(se *fork.StepError) string {
 	switch se.Errno {
 	case syscall.ENODEV:
 		why = "; this kernel has no overlay"
+	case syscall.EOPNOTSUPP:
+		why = "; the file system of zsbx's state has no user attributes (user.*), as tmpfs before Linux 6.6: " +
+			"set XDG_STATE_HOME to a directory on another"
 	case syscall.EPERM:
 		why = "; ordinary users can make overlays since Linux 5.11"
 	case syscall.EINVAL:

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/zsbx/zsbx/internal/enforce"
 	"github.com/zsbx/zsbx/internal/enforce/mounts"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
@@ -53,10 +56,7 @@ func (c *Command) makeLayer() error {
 	if err := c.dropLayer(); err != nil {
 		return err
 	}
-	var trees []layer.Tree
-	for _, o := range c.plan.Layered() {
-		trees = append(trees, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
-	}
+	trees := treesOf(c.plan)
 	if trees == nil {
 		return nil
 	}
@@ -77,6 +77,29 @@ func (c *Command) makeLayer() error {
 	}
 	c.plan.UseLayer(c.layer.Dir)
 	return nil
+}
+
+// treesOf returns the trees of a plan that have layers.
+func treesOf(plan *enforce.Plan) (trees []layer.Tree) {
+	for _, o := range plan.Layered() {
+		trees = append(trees, layer.Tree{Path: o.Path, Dev: o.ID.Dev, Ino: o.ID.Ino})
+	}
+	return trees
+}
+
+// tryLayers makes the layers of the plan, and removes them. If the kernel refuses them, it plans without them.
+func (c *prepared) tryLayers() error {
+	trees := treesOf(c.plan)
+	if trees == nil {
+		return nil
+	}
+	made, err := layer.Make(LayerState(), layer.Record{Session: uuid.NewString(), Began: time.Now(), Trees: trees})
+	if err != nil {
+		return fmt.Errorf("making a layer, to try it: %w", err)
+	}
+	c.plan.UseLayer(made.Dir)
+	caps := c.plan.TryLayers()
+	return errors.Join(made.Remove(), c.replan(caps))
 }
 
 // dropLayer removes the layer of a command that has not run.

@@ -124,6 +124,9 @@ type Options struct {
 	// Try says more about layers, if the policy asks for them.
 	Try Try
 
+	// Trial makes Plan try whether the kernel makes the layers of the plan.
+	Trial bool
+
 	// InPlace tells Plan that the command is to replace this process (Exec).
 	InPlace bool
 }

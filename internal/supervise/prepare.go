@@ -50,6 +50,9 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 		})
 		return nil
 	})
+	if err == nil && o.Trial {
+		err = c.tryLayers()
+	}
 	if e := c.temp.Remove(); err == nil {
 		err = e
 	}

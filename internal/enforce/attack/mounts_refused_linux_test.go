@@ -63,6 +63,7 @@ func TestLayersRefused(t *testing.T) {
 		{"fsconfig(2) of upperdir", syscall.EINVAL, "set XDG_STATE_HOME"},
 		{"fsconfig(2) of lowerdir", syscall.EINVAL, "try a directory on another"},
 		{"fsconfig(2)", syscall.EPERM, "Linux 5.11"},
+		{"setxattr(2)", syscall.EOPNOTSUPP, "user attributes"},
 	} {
 		caps, refused := plan.Refused(&fork.StepError{Stage: "keeper", Tag: mounts.TagOverlay, Name: c.step, Errno: c.errno})
 		if !refused || !strings.Contains(caps.TryReason, c.want) || caps.MountReason != "" {

@@ -51,6 +51,9 @@ func (l *stepList) overlay(o *Overlay, tree result) result {
 	l.close(dir)
 	l.attach(below, l.open(o.Dir+"/"+overlayLower), o.Path)
 	doing := "an overlay on " + o.Path
+	// Where the state's file system lacks attributes the kernel makes an overlay in which no directory of the tree
+	// can be removed or made anew (EIO).
+	l.tagged(TagOverlay, doing+": setxattr(2)", unix.SYS_SETXATTR, overlayWork, "user.zsbx", "", 0, 0)
 	fs := l.tagged(TagOverlay, doing+": fsopen(2)", unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC)
 	options := [][2]string{
 		{"lowerdir", overlayLower},
