@@ -19,8 +19,8 @@ import (
 type reapFlags struct {
 	*mistakes
 
-	all, stale, dryRun bool
-	wait               time.Duration
+	all, stale, purge, dryRun bool
+	wait                      time.Duration
 }
 
 func newReap(a *app) *cobra.Command {
@@ -30,7 +30,8 @@ func newReap(a *app) *cobra.Command {
 	fs := c.Flags()
 	fs.BoolVar(&o.all, "all", false, "reap all sessions of this user")
 	fs.BoolVar(&o.stale, "stale", false, "reap all sessions that ended or lost their keeper")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
+	fs.BoolVar(&o.purge, "purge", false, "with --stale, then remove what zsbx keeps of this user")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed, and with --purge removed")
 	o.duration(fs, &o.wait, "wait",
 		"wait at most the time `D` for each session to end; processes that are left then may be stopped")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
@@ -40,7 +41,11 @@ func newReap(a *app) *cobra.Command {
 func (o *reapFlags) run(a *app, refs []string) error {
 	o.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0,
 		"--all, --stale and sessions can't be used together")
-	if !o.all && !o.stale && len(refs) == 0 {
+	if o.purge && !o.stale {
+		o.errs = append(o.errs, usageHint("zsbx reap --stale --purge", "--purge needs --stale"))
+	}
+	o.failIf(o.purge && a.say.json, "--purge and --json can't be used together")
+	if !o.all && !o.stale && !o.purge && len(refs) == 0 {
 		o.errs = append(o.errs, usageHint("zsbx ps", "no session given"))
 	}
 	if o.errs != nil {
@@ -60,6 +65,9 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	}
 	if !o.dryRun && slices.ContainsFunc(reports, func(r reaped) bool { return !r.Done() }) {
 		return status(exitNo)
+	}
+	if o.purge {
+		return a.purge(st, o.dryRun)
 	}
 	return nil
 }

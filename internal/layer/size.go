@@ -128,6 +128,24 @@ func (l *Layer) Remove() error {
 	return sweep(store)
 }
 
+// Clear removes the directory of all layers in a state directory. It is an error if one is there.
+func Clear(state string) error {
+	dir, err := store(state)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err == nil {
+		err = sweep(dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Rmdir(dir); err != nil {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
 // sweep removes what is left of layers.
 func sweep(store string) error {
 	entries, err := files.List(store, -1)

@@ -23,10 +23,12 @@ import (
 // recordVersion is the format that this package writes.
 const recordVersion = 1
 
+// StoreDir is the directory of all layers, in the state directory. It has a directory for each.
+const StoreDir = "try"
+
 const maxRecord = 16 << 20 // bytes; the arguments of a command are shorter
 
 const (
-	storeDir   = "try"    // in the state directory, with a directory for each layer
 	recordFile = "record" // in a layer, a Record as JSON
 	seenFile   = "seen"   // in a layer that was frozen
 )
@@ -194,7 +196,7 @@ func makeStore(state string) (string, error) {
 			return "", err
 		}
 	}
-	if err := os.Mkdir(filepath.Join(state, storeDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(filepath.Join(state, StoreDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return store(state)
@@ -206,7 +208,7 @@ func store(state string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(state, storeDir)
+	dir := filepath.Join(state, StoreDir)
 	if err := mine(state, 0o022); err != nil {
 		return "", err
 	}

@@ -265,7 +265,7 @@ func TestRemoveInterrupted(t *testing.T) {
 	tree := t.TempDir()
 	half := makeLayer(t, state, "", tree)
 	whole := makeLayer(t, state, "", tree)
-	if err := os.Rename(half.Dir, filepath.Join(state, storeDir, doomed+half.Session)); err != nil {
+	if err := os.Rename(half.Dir, filepath.Join(state, StoreDir, doomed+half.Session)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := All(state); len(all) != 1 || err != nil {

@@ -135,6 +135,21 @@ const (
 	agentCaches   = "/zsbx-agents"
 )
 
+// Caches returns the directories that the caches of projects and agents are in, whether they exist or not.
+func Caches(h *host.Host) (dirs []string) {
+	v := view{Host: *h}
+	for _, place := range []string{"${XDG_CACHE_HOME:-~/.cache}", "~/.cache"} {
+		base := v.expanded(place)
+		for _, name := range []string{projectCaches, agentCaches} {
+			dir := path.Join(base, name)
+			if path.IsAbs(base) && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
 // projectCache returns the project's own cache, or "" if there is no place for one. Its
 // name is made from the working directory's, so no other project has it. A coding agent
 // has a separate one, which is a place of secrets, because its login is in it.

@@ -25,15 +25,20 @@ type Try struct {
 // LayerState returns the state directory of zsbx, below which it keeps layers, by this process's environment.
 // It is "" without HOME and XDG_STATE_HOME.
 func LayerState() string {
-	h := host.Host{Env: os.Environ(), Home: os.Getenv("HOME")}
-	if !filepath.IsAbs(h.Home) {
-		h.Home = host.PasswdHome()
-	}
-	dir := h.StateHome()
+	dir := callersHost().StateHome()
 	if dir == "" {
 		return ""
 	}
 	return filepath.Join(dir, "zsbx")
+}
+
+// callersHost returns what this process's environment says.
+func callersHost() *host.Host {
+	h := host.Host{Env: os.Environ(), Home: os.Getenv("HOME")}
+	if !filepath.IsAbs(h.Home) {
+		h.Home = host.PasswdHome()
+	}
+	return &h
 }
 
 // layers says how the plan makes layers.
@@ -46,7 +51,7 @@ func (c *prepared) layers() mounts.Try {
 	case state == "":
 		t.None = "there is no place for it: set HOME or XDG_STATE_HOME to an absolute path"
 	default:
-		t.State = filepath.Join(c.host.Way(state).Path, "try")
+		t.State = filepath.Join(c.host.Way(state).Path, layer.StoreDir)
 	}
 	return t
 }

@@ -24,12 +24,14 @@ type storeDir struct {
 	nofollow bool   // others can write to the directory above parent
 }
 
+// SessionsDir is the directory of a store's sessions, in each of Store.Parents.
+const SessionsDir = "sessions"
+
 const (
-	sessionsDir = "sessions"
 	sessionFile = ".session" // a session's file is named ID.session
 )
 
-func (p storeDir) dir() string { return filepath.Join(p.parent, sessionsDir) }
+func (p storeDir) dir() string { return filepath.Join(p.parent, SessionsDir) }
 
 func (p storeDir) file(id string) string { return filepath.Join(p.dir(), id+sessionFile) }
 

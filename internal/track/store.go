@@ -110,6 +110,25 @@ func (s *Store) create(id string) (storeDir, *os.File, error) {
 	return storeDir{}, nil, fmt.Errorf("%w: %w", ErrNoDir, errors.Join(errs...))
 }
 
+// Parents returns the directories that the directories of sessions are in, whether they exist or not.
+func (s *Store) Parents() (dirs []string) {
+	for _, p := range s.dirs {
+		dirs = append(dirs, p.parent)
+	}
+	return dirs
+}
+
+// Clear removes the directories of sessions. It is an error if something is in one, such as the file of a
+// session that has just begun.
+func (s *Store) Clear() error {
+	return s.listed(true, func(p storeDir, _ []string) error {
+		if err := unix.Rmdir(p.dir()); err != nil {
+			return &os.PathError{Op: "rmdir", Path: p.dir(), Err: err}
+		}
+		return nil
+	})
+}
+
 // each calls do for all directories that exist, with the sessions there.
 func (s *Store) each(do func(p storeDir, ids []string) error) error {
 	return s.listed(false, func(p storeDir, names []string) error { return do(p, sessionIDs(names)) })

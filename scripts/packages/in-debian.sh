@@ -45,8 +45,11 @@ wait || true
 as_user 'zsbx ps'
 
 echo "-- purge"
+as_user 'zsbx run --rw . --keep --name kept -- sh -c "sleep 1000 >/dev/null 2>&1 &"'
+if as_user 'zsbx reap --stale --purge'; then fail "purged while a session ran"; fi
+as_user 'zsbx reap kept && zsbx reap --stale --purge' || fail "reap --purge"
+[ -z "$(find /home/someone -name '*zsbx*')" ] || fail "left in the home directory: $(find /home/someone -name '*zsbx*')"
 dpkg --purge zsbx
 left=$(find / -xdev -name '*zsbx*' -newer /tmp/began -not -path '/home/*' -not -path '/root/*' -not -path '/tmp/*' \
 	-not -path '/proc/*' -not -path '/var/lib/dpkg/*-old')
 [ -z "$left" ] || fail "left: $left"
-find /home/someone -name '*zsbx*' -prune

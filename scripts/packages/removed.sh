@@ -14,8 +14,11 @@ purge | upgrade | failed-upgrade | abort-install | abort-upgrade | disappear | 1
 	fi
 	cat <<'TEXT'
 zsbx: what users keep stays: ~/.local/state/zsbx (records of sessions, logs, trust in projects,
-zsbx: and layers of "zsbx try" that were not applied yet), ~/.cache/zsbx-caches and ~/.config/zsbx
-zsbx: (policies). Each user removes it by: rm -rf ~/.local/state/zsbx ~/.cache/zsbx-caches ~/.config/zsbx
+zsbx: and layers of "zsbx try" that were not applied yet), ~/.cache/zsbx-caches, ~/.cache/zsbx-agents
+zsbx: (with logins of coding agents) and ~/.config/zsbx (policies). While zsbx is installed, each user
+zsbx: removes all but the policies by: zsbx reap --stale --purge
+zsbx: which refuses while there are sessions or such layers. Without zsbx:
+zsbx: rm -rf ~/.local/state/zsbx ~/.cache/zsbx-caches ~/.cache/zsbx-agents
 TEXT
 	;;
 esac
