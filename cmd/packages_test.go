@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,4 +80,27 @@ func TestPackageScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("installed.sh", "configure") // apparmor_parser without its directory
+}
+
+// TestActionsPinned: workflows name the actions of others by commit, with the tag in a comment. A tag can be moved.
+func TestActionsPinned(t *testing.T) {
+	files, err := filepath.Glob("../.github/*/*.yml")
+	inner, err2 := filepath.Glob("../.github/actions/*/*.yml")
+	if err != nil || err2 != nil || len(files) == 0 || len(inner) == 0 {
+		t.Fatal(files, inner, err, err2)
+	}
+	uses := regexp.MustCompile(`(?m)^\s*(?:- )?uses: (.*)$`)
+	pinned := regexp.MustCompile(`^(\./\S+|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
+	seen := 0
+	for _, f := range append(files, inner...) {
+		for _, m := range uses.FindAllStringSubmatch(readPage(t, f), -1) {
+			seen++
+			if !pinned.MatchString(m[1]) {
+				t.Errorf("%s uses %s", f, m[1])
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d uses of actions were found", seen)
+	}
 }
