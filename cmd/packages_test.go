@@ -5,8 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/zsbx/zsbx/internal/testkit"
 )
@@ -80,6 +83,57 @@ func TestPackageScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("installed.sh", "configure") // apparmor_parser without its directory
+}
+
+// TestPackagedLinks: each link of a document in the archives leads to what is in the archives, too, or is a whole
+// address. What has the address of this repository exists in it. The changelog is alone in the packages.
+func TestPackagedLinks(t *testing.T) {
+	var config struct {
+		Archives []struct{ Files []struct{ Src string } }
+	}
+	if err := yaml.Unmarshal([]byte(readPage(t, "../.goreleaser.yaml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	packed := make(map[string]bool) // files, and the directories that they are in
+	var pages []string
+	for _, f := range config.Archives[0].Files {
+		found, err := filepath.Glob(filepath.Join("..", f.Src))
+		if err != nil || found == nil {
+			t.Fatalf("%s: %v, %v", f.Src, found, err)
+		}
+		for _, top := range found {
+			err := filepath.WalkDir(top, func(name string, e os.DirEntry, err error) error {
+				if filepath.Ext(name) == ".md" {
+					pages = append(pages, name)
+				}
+				packed[name] = true
+				packed[filepath.Dir(name)] = true
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !slices.Contains(pages, "../docs/recipes/ci.md") {
+		t.Fatalf("the recipes are not packed: %q", pages)
+	}
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	const here = "https://github.com/zsbx/zsbx/blob/main/"
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(readPage(t, page), -1) {
+			file, isHere := strings.CutPrefix(m[1], here)
+			switch {
+			case isHere:
+				if _, err := os.Stat(filepath.Join("..", file)); err != nil {
+					t.Errorf("%s links to %s: %v", page, m[1], err)
+				}
+			case strings.Contains(m[1], "://"):
+			case filepath.Base(page) == "CHANGELOG.md" || !packed[filepath.Join(filepath.Dir(page), m[1])]:
+				t.Errorf("%s links to %s, which is not packed with it", page, m[1])
+			}
+		}
+	}
 }
 
 // TestActionsPinned: workflows name the actions of others by commit, with the tag in a comment. A tag can be moved.
