@@ -1,6 +1,10 @@
 package cmd
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,5 +160,53 @@ func TestActionsPinned(t *testing.T) {
 	}
 	if seen < 10 {
 		t.Errorf("%d uses of actions were found", seen)
+	}
+}
+
+// TestVendorHash: the flake has the hash of the modules as nix computes it: SHA-256 of an archive in its format (NAR)
+// of what "go mod vendor" writes. The same lines gave the hashes that nixpkgs has for gofumpt 0.9.0, gotestsum
+// 1.12.2 and shfmt 3.14.0.
+func TestVendorHash(t *testing.T) {
+	t.Parallel()
+	vendor := filepath.Join(t.TempDir(), "vendor")
+	c := exec.Command(testkit.NeedProgram(t, "go"), "mod", "vendor", "-o", vendor)
+	c.Dir = ".."
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := sha256.New()
+	narText(t, sum, "nix-archive-1")
+	narNode(t, sum, vendor)
+	hash := "sha256-" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
+	if !strings.Contains(readPage(t, "../scripts/packages/flake.nix"), `vendorHash = "`+hash+`";`) {
+		t.Errorf("scripts/packages/flake.nix needs vendorHash = %q", hash)
+	}
+}
+
+// narNode writes a directory, or a file that can't be executed.
+func narNode(t *testing.T, w io.Writer, name string) {
+	t.Helper()
+	entries, err := os.ReadDir(name) // sorted, as nix sorts them
+	if err != nil {
+		narText(t, w, "(", "type", "regular", "contents", readPage(t, name), ")")
+		return
+	}
+	narText(t, w, "(", "type", "directory")
+	for _, e := range entries {
+		narText(t, w, "entry", "(", "name", e.Name(), "node")
+		narNode(t, w, filepath.Join(name, e.Name()))
+		narText(t, w, ")")
+	}
+	narText(t, w, ")")
+}
+
+// narText writes texts, each with its length before it, and zeros up to a multiple of eight bytes.
+func narText(t *testing.T, w io.Writer, texts ...string) {
+	t.Helper()
+	for _, s := range texts {
+		length := binary.LittleEndian.AppendUint64(nil, uint64(len(s)))
+		if _, err := io.WriteString(w, string(length)+s+strings.Repeat("\x00", (8-len(s)%8)%8)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

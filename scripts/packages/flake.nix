@@ -3,12 +3,8 @@
   description = "Run commands under limits that the kernel enforces";
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
-  inputs.source = {
-    url = "github:zsbx/zsbx";
-    flake = false;
-  };
 
-  outputs = { self, nixpkgs, source }:
+  outputs = { self, nixpkgs }:
     let
       systems = [ "x86_64-linux" "aarch64-linux" "x86_64-darwin" "aarch64-darwin" ];
       each = f: nixpkgs.lib.genAttrs systems (system: f nixpkgs.legacyPackages.${system});
@@ -16,9 +12,9 @@
       packages = each (pkgs: {
         default = pkgs.buildGo126Module {
           pname = "zsbx";
-          version = source.shortRev or "unknown";
-          src = source;
-          vendorHash = pkgs.lib.fakeHash; # nix prints the right one the first time
+          version = self.shortRev or "unknown";
+          src = ../..; # the whole repository: nix copies it with this directory
+          vendorHash = "sha256-XcWPUjYhehNqVzJtwetR4gtYzmfykosigMQIDda5+FM="; # TestVendorHash says which it is
           subPackages = [ "." ];
           env.CGO_ENABLED = 0;
           ldflags = [ "-s" "-w" ];
