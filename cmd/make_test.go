@@ -58,3 +58,40 @@ func TestMakeStamps(t *testing.T) {
 		}
 	}
 }
+
+// TestSoakEnds: scripts/soak.sh ends where no attacker can run, and where enough has been held. The attackers are
+// this test's.
+func TestSoakEnds(t *testing.T) {
+	t.Parallel()
+	sh := testkit.NeedProgram(t, "bash")
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("scripts/soak.sh", readPage(t, "../scripts/soak.sh"))
+	write("internal/track/x", "")
+	write("bin/id", "#!/bin/sh\necho 0\n")
+	write("bin/unshare", "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nexec \"$@\"\n")
+	write("bin/go", "#!/bin/sh\ncp \"${0%/*}/../attackers\" \"$4\"\n") // go test -c -o FILE
+	for result, want := range map[string]string{"SKIP": "every batch was skipped", "PASS": "of 30 rounds"} {
+		write("attackers", "#!/bin/sh\ncase $2 in\n"+
+			"'^TestAttacks$') echo '        --- PASS: TestAttacks/domain/forks (0.00s)' ;;\n"+
+			"*) echo '        --- "+result+": TestAttacks/domain/forks (0.00s)' ;;\nesac\n")
+		c := exec.Command(sh, filepath.Join(root, "scripts/soak.sh"), "30")
+		c.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if (err == nil) != (result == "PASS") || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", result, err, out)
+		}
+		if err := os.Remove(filepath.Join(root, "soak.tsv")); err != nil {
+			t.Error(err)
+		}
+	}
+}
