@@ -112,11 +112,15 @@ func inTree(l *layer.Layer, word string) (string, error) {
 		shell.Quote(word), quoteArgs(each(l.Trees, treePath)))
 }
 
-// apply applies a layer, says what was left, and what to type if that is nothing.
+// apply applies a layer, says what was left, and what to type next.
 func (a *app) apply(l *layer.Layer, o apply.Options) error {
 	res, err := a.applyOnly(l, o)
-	if err != nil || res.Left > 0 || a.say.json {
+	if err != nil || a.say.json {
 		return err
+	}
+	if res.Left > 0 {
+		a.hintLayer(l)
+		return nil
 	}
 	if res.Applied > 0 {
 		a.say.hint("zsbx try apply %s --undo", l.Session[:shortest])

@@ -57,7 +57,7 @@ var tryDialogues = []struct {
 		{"@ try --name part -- sh -c 'echo x >a; mkdir b; echo 1 >b/1; echo 2 >b/2; chmod 700 d; echo x >d/.envrc'\r", "1 needs a look"}, {"", asked},
 		{"c\r", "add "}, {"", "/a (1 of 4)"}, {"", askedPart}, {"d\r", "+x"}, {"", askedPart}, {"a\r", "/b and 2 more below it (2 of 4)"}, {"", askedPart},
 		{"b\r", asked}, {"c\r", askedPart}, {"a\r", askedPart}, {"?\r", askedPart}, {"l\r", "change "}, {"", "/d (3 of 4)"}, {"", askedPart}, {"a\r", "/d/.envrc: a shell"}, {"", askedPart},
-		{"l\r", "applied 2 changes; 4 left in the layer$"},
+		{"l\r", "applied 2 changes; 4 left in the layer\r\nzsbx: hint: zsbx try show "}, {"", "zsbx try discard "}, {"", "$"},
 		{"echo sta''tus=$? $(stat -c %a d) $(find . -type f)\r", "status=0 700 ./a\r\n$"}, {"@ try apply part\r", "applied 4 changes"},
 	}},
 	{"a conflict", []turn{
