@@ -24,6 +24,14 @@ type opened struct {
 
 // Of makes a review of a layer's changes.
 func Of(l *layer.Layer, changes []layer.Change, dir string) (*Review, error) {
+	d, err := open(l)
+	if err != nil {
+		return nil, err
+	}
+	return New(&l.Record, changes, d, dir), nil
+}
+
+func open(l *layer.Layer) (*opened, error) {
 	d := &opened{}
 	for i := range l.Trees {
 		upper, err := l.OpenUpper(i)
@@ -35,7 +43,7 @@ func Of(l *layer.Layer, changes []layer.Change, dir string) (*Review, error) {
 		tree, _ := l.OpenTree(i) // it may have gone: then what it had can't be read
 		d.trees = append(d.trees, tree)
 	}
-	return New(&l.Record, changes, d, dir), nil
+	return d, nil
 }
 
 // Close closes the directories.
@@ -74,7 +82,7 @@ func (d *opened) Text(tree int, rel string, old bool) ([]byte, error) {
 }
 
 func (d *opened) Link(tree int, rel string, old bool) (string, error) {
-	dir, err := safepath.OpenBelow(d.dir(tree, old), path.Dir(rel), unix.O_DIRECTORY|safepath.SearchOnly)
+	dir, err := d.above(tree, rel, old)
 	if err != nil {
 		return "", err
 	}
@@ -83,11 +91,16 @@ func (d *opened) Link(tree int, rel string, old bool) (string, error) {
 }
 
 func (d *opened) Has(tree int, rel string) bool {
-	dir, err := safepath.OpenBelow(d.trees[tree], path.Dir(rel), unix.O_DIRECTORY|safepath.SearchOnly)
+	dir, err := d.above(tree, rel, true)
 	if err != nil {
 		return false
 	}
 	defer dir.Close()
 	var st unix.Stat_t
 	return unix.Fstatat(int(dir.Fd()), path.Base(rel), &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// above opens the directory that has a path.
+func (d *opened) above(tree int, rel string, old bool) (*os.File, error) {
+	return safepath.OpenBelow(d.dir(tree, old), path.Dir(rel), unix.O_DIRECTORY|safepath.SearchOnly)
 }

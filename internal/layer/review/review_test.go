@@ -252,6 +252,20 @@ func TestGitSettings(t *testing.T) {
 	}
 }
 
+// TestManySettings: a command can't keep a review busy with settings. What more of them may name needs a look.
+func TestManySettings(t *testing.T) {
+	m := memory{is: map[string]string{
+		"names/.git/config": "[core]\nfsmonitor = " + strings.Repeat("a/b ", maxText/8) + "\n",
+		"big/.git/config":   strings.Repeat("#", maxText+1),
+	}}
+	for name := range m.is {
+		r := reviewed(m, []layer.Change{added(name, 0o644, 1), added("x", 0o644, 1)}, "/t")
+		if looks := r.Looks(1); len(looks) != 1 || !strings.HasPrefix(looks[0].Why, "not all links and git settings") {
+			t.Errorf("%s: %v", name, looks)
+		}
+	}
+}
+
 // TestLooks: each kind of change that needs a look, and its neighbour that needs none.
 func TestLooks(t *testing.T) {
 	m := memory{

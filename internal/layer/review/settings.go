@@ -9,8 +9,22 @@ import (
 	"github.com/zsbx/zsbx/internal/host"
 )
 
-// maxSettings is how many bytes of git's settings are read.
-const maxSettings = 64 << 20
+// maxSettings is how many bytes of git's settings are read. A command can write many: each file counts as costsFile
+// more, and each path that a setting names as costsPath.
+const (
+	maxSettings = 64 << 20
+	costsFile   = 256
+	costsPath   = 4096
+)
+
+// spend reports whether so much may still be read for a tree. If not, more settings may name what is in it.
+func (r *Review) spend(tree, cost int) bool {
+	r.left -= cost
+	if r.left < 0 {
+		r.unknown[tree] = true
+	}
+	return r.left >= 0
+}
 
 // reposIn returns the git directories that a path is, or is in, by their names.
 func reposIn(rel string) (all []string) {
@@ -47,6 +61,9 @@ func (r *Review) learnSettings(repo key) {
 		paths, hooks := protect.Named(s)
 		for _, name := range paths {
 			for _, top := range tops {
+				if !r.spend(top.tree, costsPath) {
+					return
+				}
 				r.protect(top, name, hooks)
 			}
 		}
@@ -101,11 +118,13 @@ func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitcon
 // read returns what a file has in the tree and in the layer.
 func (r *Review) read(at key) (texts []string) {
 	for _, old := range []bool{true, false} {
+		if !r.spend(at.tree, costsFile) {
+			return nil
+		}
 		text, err := r.files.Text(at.tree, at.path, old)
-		r.left -= len(text)
-		if len(text) > maxText || r.left < 0 {
+		if len(text) > maxText {
 			r.unknown[at.tree] = true
-		} else if err == nil {
+		} else if err == nil && r.spend(at.tree, len(text)) {
 			texts = append(texts, string(text))
 		}
 	}

@@ -25,19 +25,15 @@ const whiteout = ".wh."
 // returns the names of what it left out: what would be refused or can't be read, sockets, and files whose
 // names mean a removal.
 func Tar(w io.Writer, l *layer.Layer, changes []layer.Change) (left []string, err error) {
-	a := &archive{out: tar.NewWriter(w), links: make(map[files.ID]string), gone: make(map[key]bool)}
-	defer a.close()
-	for i, t := range l.Trees {
-		dir, err := l.OpenUpper(i)
-		if err != nil {
-			return nil, err
-		}
-		a.dirs = append(a.dirs, dir)
-		prefix := ""
-		if len(l.Trees) > 1 {
-			prefix = strings.Trim(t.Path, "/") + "/"
-		}
-		a.prefixes = append(a.prefixes, prefix)
+	d, err := open(l)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	a := &archive{
+		opened: d, trees: l.Trees, out: tar.NewWriter(w),
+		links: make(map[files.ID]string),
+		gone:  make(map[key]bool),
 	}
 	for i := range changes {
 		c := &changes[i]
@@ -56,21 +52,20 @@ var errLeftOut = errors.New("it is left out")
 
 // archive is an archive that is being written.
 type archive struct {
-	out      *tar.Writer
-	dirs     []*os.File // of each tree's layer
-	prefixes []string
-	links    map[files.ID]string // the first name of files that have several
-	gone     map[key]bool        // what is no directory any more
-}
-
-func (a *archive) close() {
-	for _, d := range a.dirs {
-		_ = d.Close()
-	}
+	*opened
+	trees []layer.Tree
+	out   *tar.Writer
+	links map[files.ID]string // the first name of files that have several
+	gone  map[key]bool        // what is no directory any more
 }
 
 // name returns the name of a change in the archive.
-func (a *archive) name(c *layer.Change) string { return path.Join(a.prefixes[c.Tree], c.Path) }
+func (a *archive) name(c *layer.Change) string {
+	if len(a.trees) == 1 {
+		return c.Path
+	}
+	return path.Join(strings.Trim(a.trees[c.Tree].Path, "/"), c.Path)
+}
 
 // add writes one change.
 func (a *archive) add(c *layer.Change) error {
@@ -89,7 +84,7 @@ func (a *archive) add(c *layer.Change) error {
 		name := path.Join(path.Dir(a.name(c)), whiteout+base)
 		return a.out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Typeflag: tar.TypeReg, Format: tar.FormatPAX})
 	}
-	above, err := safepath.OpenBelow(a.dirs[c.Tree], path.Dir(c.Path), unix.O_DIRECTORY|safepath.SearchOnly)
+	above, err := a.above(c.Tree, c.Path, false)
 	if err != nil {
 		return err
 	}
