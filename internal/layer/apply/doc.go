@@ -30,6 +30,6 @@
 // So the layer and the tree may have one file until the layer is thrown away. What changes it in the tree is seen
 // in the layer, too.
 //
-// After a crash, or if it was stopped, the places of the files say what was done: one that has the inode of the new file
-// is new.
+// After a crash, or if it was stopped, the places of the files say what was done: one that has the inode of the new
+// file is new.
 package apply
