@@ -3,6 +3,8 @@ package cmd
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/layer/apply"
+	"github.com/zsbx/zsbx/internal/nearest"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/track"
 	"github.com/zsbx/zsbx/internal/units"
@@ -41,7 +44,7 @@ func newTry(a *app) *cobra.Command {
 			return a.listLayers()
 		}
 		_ = o.asked.Put("fs.writes", named("try", "try")) // only ports can be wrong
-		return o.run(a, args)
+		return a.misspelt(o.run(a, args), args)
 	})
 	fs := c.Flags()
 	o.add(a, c)
@@ -61,6 +64,15 @@ func newTry(a *app) *cobra.Command {
 		}
 	}
 	return c
+}
+
+// misspelt adds to the error that a command was not found which command below zsbx try may be meant.
+func (a *app) misspelt(err error, args []string) error {
+	e, is := errors.AsType[*supervise.Error](err)
+	if is && e.Code == supervise.CodeNotFound && len(args) > 0 && a.args[1] == args[0] {
+		e.Err = fmt.Errorf("%w%s", e.Err, nearest.DidYouMean(args[0], slices.Sorted(maps.Keys(tryWords()))))
+	}
+	return err
 }
 
 // mayMean reports whether the command line may have a command below zsbx try. It can only be the word
