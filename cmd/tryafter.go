@@ -127,8 +127,14 @@ func (a *app) review(l *layer.Layer) (*reviewed, error) {
 	if err != nil {
 		return nil, coded(supervise.CodeSession, err)
 	}
-	dir, _ := host.Absolute(".") // only for short names
-	r, err := review.Of(l, changes, path.Clean(dir))
+	h, err := host.ThisHost()
+	if err != nil { // without a working directory no names are short
+		h, err = host.HostIn("/")
+	}
+	if err != nil {
+		return nil, coded(supervise.CodeSession, err)
+	}
+	r, err := review.Of(l, changes, &h)
 	return &reviewed{r, l}, coded(supervise.CodeSession, err)
 }
 

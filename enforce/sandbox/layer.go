@@ -145,7 +145,11 @@ func reviewOf(l *layer.Layer) (*review.Review, error) {
 	if err != nil {
 		return nil, err
 	}
-	return review.Of(l, changes, "")
+	h, err := host.HostIn("/") // all names are absolute
+	if err != nil {
+		return nil, err
+	}
+	return review.Of(l, changes, &h)
 }
 
 // LayerOptions say what Layer.Apply does. All paths are absolute, and mean what is below them, too. The zero

@@ -95,6 +95,12 @@ func (c *protector) configured(dir, common, tree string) {
 	}
 }
 
+// UserSettings returns the settings of git that the user has for all repositories.
+func UserSettings(h *host.Host) []gitconfig.Setting {
+	c := &protector{host: h, home: h.Home, seen: make(map[string]bool), left: maxProtected}
+	return c.userSettings()
+}
+
 // userSettings returns the settings that the user has for all repositories.
 func (c *protector) userSettings() []gitconfig.Setting {
 	if c.global != nil {

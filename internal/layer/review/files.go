@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/safepath"
 )
@@ -22,13 +24,13 @@ type opened struct {
 	trees []*os.File
 }
 
-// Of makes a review of a layer's changes.
-func Of(l *layer.Layer, changes []layer.Change, dir string) (*Review, error) {
+// Of makes a review of a layer's changes. The host is the one on which they would be made real.
+func Of(l *layer.Layer, changes []layer.Change, h *host.Host) (*Review, error) {
 	d, err := open(l)
 	if err != nil {
 		return nil, err
 	}
-	return New(&l.Record, changes, d, dir), nil
+	return New(&l.Record, changes, d, h.Dir, protect.UserSettings(h)), nil
 }
 
 func open(l *layer.Layer) (*opened, error) {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -44,6 +45,11 @@ func made(t testing.TB, trees int) (l *layer.Layer, upper, lower []string) {
 		l.Trees[i].Ino = st.Ino
 	}
 	return l, upper, lower
+}
+
+// nowhere is a host on which no file exists.
+func nowhere() *host.Host {
+	return &host.Host{Lstat: func(string) (host.Stat, error) { return host.Stat{}, fs.ErrNotExist }}
 }
 
 func write(t testing.TB, name, text string) {
@@ -79,7 +85,7 @@ func TestFiles(t *testing.T) {
 		changedFile("a", 0o644, 0o644), changedFile("b", 0o644, 0o644), changedFile("dir/secret", 0o644, 0o644),
 		changedFile("fifo", 0o644, 0o644),
 	}
-	r, err := Of(l, changes, "")
+	r, err := Of(l, changes, nowhere())
 	must(t, err)
 	defer r.Close()
 	var b strings.Builder
@@ -110,7 +116,7 @@ func TestFiles(t *testing.T) {
 	}
 
 	must(t, os.RemoveAll(lower[0]))
-	r, err = Of(l, changes[:1], "")
+	r, err = Of(l, changes[:1], nowhere())
 	must(t, err)
 	defer r.Close()
 	if text := r.Summary(); !strings.Contains(text, "~ a  can't be read: file does not exist") {
@@ -226,7 +232,7 @@ func BenchmarkShow(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				r, err := Of(l, changes, "")
+				r, err := Of(l, changes, nowhere())
 				must(b, err, c.show(r))
 				r.Close()
 			}

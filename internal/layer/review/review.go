@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/internal/glob"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/terminal"
@@ -22,8 +23,9 @@ type Review struct {
 	at        map[key]int      // where a change is in Changes
 	names     map[key][]string // other names of a path, by way of links, that programs outside know
 	unknown   map[int]bool     // trees of which not all links and settings are known
-	left      int              // bytes of settings that may still be read
-	looks     [][]Look         // for each change
+	user      []gitconfig.Setting
+	left      int      // bytes of settings that may still be read
+	looks     [][]Look // for each change
 }
 
 type key struct {
@@ -41,10 +43,10 @@ type Files interface {
 }
 
 // New makes a review of changes in a layer, which must be sorted: a directory before what is in it. Paths are shown
-// as from a working directory; "" for none.
-func New(l *layer.Record, changes []layer.Change, files Files, dir string) *Review {
+// as from a working directory; "" for none. user are git's settings for all repositories.
+func New(l *layer.Record, changes []layer.Change, files Files, dir string, user []gitconfig.Setting) *Review {
 	r := &Review{
-		Changes: changes, dir: dir, files: files, left: maxSettings,
+		Changes: changes, dir: dir, files: files, left: maxSettings, user: user,
 		looks:     make([][]Look, len(changes)),
 		names:     make(map[key][]string),
 		unknown:   make(map[int]bool),

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -15,7 +16,8 @@ type memory struct {
 	is, was map[string]string
 	links   []string // of the tree
 	repos   []string // of the tree
-	many    bool     // not all of its links are known
+	user    []gitconfig.Setting
+	many    bool // not all of its links are known
 }
 
 func (m memory) side(old bool) map[string]string {
@@ -51,7 +53,7 @@ func reviewed(m memory, changes []layer.Change, trees ...string) *Review {
 	for _, tree := range trees {
 		l.Trees = append(l.Trees, layer.Tree{Path: tree})
 	}
-	return New(l, changes, m, "")
+	return New(l, changes, m, "", m.user)
 }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
@@ -104,7 +106,7 @@ func npm() ([]layer.Change, memory) {
 func TestSummaryNpm(t *testing.T) {
 	changes, m := npm()
 	const dir = "/home/me/p"
-	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, dir)
+	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, dir, nil)
 	const want = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc               a shell that enters this directory runs or trusts it
   ~ package.json         +2 -1
@@ -141,7 +143,7 @@ func TestSummaryNpm(t *testing.T) {
 func TestDenied(t *testing.T) {
 	changes := []layer.Change{added("a.pem", 0o644, 1), added("d/b.pem", 0o644, 1), added("d/no/x", 0o644, 1), added("d/nothing", 0o644, 1)}
 	l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Denied: []string{"/t/**/*.pem", "/t/d/no"}}
-	r := New(l, changes, memory{}, "")
+	r := New(l, changes, memory{}, "", nil)
 	for i, want := range []int{1, 1, 1, 0} {
 		if got := r.Looks(i); len(got) != want || want > 0 && got[0].Kind != Denied {
 			t.Errorf("%s: %v", changes[i].Path, got)
@@ -207,6 +209,7 @@ func TestGitSettings(t *testing.T) {
 			"changed/.git/config": hooks + "after\n", "led/.git/config": hooks + "way/to\n", "led/way": "../far",
 			"husky/.git/config": hooks + ".husky/_\n", "home/.git/config": hooks + "~/h\n", "out/.git/config": hooks + "/u/hooks\n",
 		},
+		user:  []gitconfig.Setting{{Section: "core", Key: "hookspath", Value: "every", Older: "every"}},
 		repos: []string{"old/deep/.git", "super/s/.git", "super/.git", "main/.git", "w/.git", "moved/.git"},
 		links: []string{"old/deep/tools/hooks/other"},
 	}
@@ -239,6 +242,9 @@ func TestGitSettings(t *testing.T) {
 		"far/x":                           "",
 		"husky/.husky/pre-commit":         trusted,
 		"home/h/x":                        "",
+		"new/every/pre-commit":            trusted,
+		"old/deep/every/pre-commit":       trusted,
+		"every/pre-commit":                "", // no repository has it at its top
 		"u/hooks/x":                       "",
 	} {
 		r := reviewed(m, append(base, added(rel, 0o755, 1)), "/t")
@@ -330,7 +336,7 @@ func TestLooks(t *testing.T) {
 			all = append(all, added("sub/back", linkMode, 0))
 		}
 		l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Protected: []string{"/t/.githooks"}}
-		r := New(l, all, m, "")
+		r := New(l, all, m, "", nil)
 		var got []Kind
 		for _, l := range r.Looks(0) {
 			got = append(got, l.Kind)

@@ -2,6 +2,7 @@ package review
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
@@ -46,7 +47,7 @@ func (r *Review) learnSettings(repo key) {
 	if strings.EqualFold(path.Base(repo.path), ".git") {
 		tops = []key{{repo.tree, path.Dir(repo.path)}}
 	}
-	var settings []gitconfig.Setting
+	settings := slices.Clone(r.user)
 	for _, dir := range r.gitDirs(repo) {
 		seen := make(map[key]bool)
 		some := append(r.settings(dir, "config", seen), r.settings(dir, "config.worktree", seen)...)
