@@ -76,7 +76,7 @@ func (a *app) applyClean(l *layer.Layer) error {
 	if err != nil {
 		a.hintLayer(l)
 	}
-	if len(res.Conflicts)+len(res.Refused) > 0 { // only now
+	if len(res.Conflicts)+len(res.Refused) > 0 && !errors.Is(err, apply.ErrStopped) { // only now
 		return status(exitHeld)
 	}
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/zsbx/zsbx/internal/layer/apply"
 	"github.com/zsbx/zsbx/internal/shell"
 	"github.com/zsbx/zsbx/internal/supervise"
-	"github.com/zsbx/zsbx/policy"
 )
 
 func newTryApply(a *app) *cobra.Command {
@@ -67,7 +66,13 @@ func (a *app) applyTry(args, theirs, ours []string, undo bool) error {
 
 // undo takes back what was applied of a layer.
 func (a *app) undo(l *layer.Layer) error {
-	if err := apply.Undo(l, apply.Options{}); err != nil {
+	stop := newStopper()
+	defer stop.end()
+	err := apply.Undo(l, apply.Options{Stopped: stop.stopped})
+	if errors.Is(err, apply.ErrStopped) {
+		return stop.failed("undo", l, err)
+	}
+	if err != nil {
 		return err
 	}
 	if a.say.json {
@@ -136,6 +141,9 @@ func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
 		o.Progress = p.step
 		defer p.end()
 	}
+	stop := newStopper()
+	defer stop.end()
+	o.Stopped = stop.stopped
 	res, err := apply.Apply(l, o)
 	if err == nil {
 		return res, a.tellApplied(l, &res)
@@ -143,11 +151,7 @@ func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
 	if wrong, is := errors.AsType[apply.Mistakes](err); is {
 		return res, mistaken(l, wrong)
 	}
-	hint := "zsbx try apply " + l.Session[:shortest]
-	if errors.Is(err, layer.ErrGone) {
-		hint = "zsbx try show " + l.Session[:shortest] + " --tar FILE"
-	}
-	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
+	failed := stop.failed("apply", l, err)
 	if res.Left < 0 {
 		return res, failed
 	}

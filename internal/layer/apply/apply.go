@@ -20,7 +20,7 @@ type Options struct {
 }
 
 // ErrStopped says that an apply or an undo ended because it was asked to.
-var ErrStopped = errors.New("it was stopped")
+var ErrStopped = errors.New("stopped before it had ended")
 
 // Mistakes says that paths of Options mean nothing in a layer. Nothing was applied.
 type Mistakes []Mistake
