@@ -53,6 +53,8 @@ func (q *Request) header(line []byte) error {
 		}
 	case "upgrade":
 		q.upgrade += value
+	case "content_length", "transfer_encoding":
+		return Fault("a header has an underscore that some servers take for a hyphen")
 	}
 	return nil
 }

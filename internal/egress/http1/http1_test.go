@@ -103,6 +103,8 @@ func TestFaults(t *testing.T) {
 		"two upgrades":         get("Upgrade: h2c", "Upgrade: websocket"),
 		"TE and CL":            get("Content-Length: 3", "Transfer-Encoding: chunked"),
 		"TE in 1.0":            lines("GET / HTTP/1.0", "Host: a.example", "Transfer-Encoding: chunked", ""),
+		"TE with _":            get("Transfer_Encoding: chunked"),
+		"CL with _":            get("CONTENT_LENGTH: 3"),
 		"TE list":              get("Transfer-Encoding: gzip, chunked"),
 		"many headers":         get(strings.Split(strings.Repeat("a:b ", 256)[:1023], " ")...),
 		"many trailers":        get("Transfer-Encoding: chunked", "", "0"+strings.Repeat("\r\na:b", 257)),
