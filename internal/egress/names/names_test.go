@@ -72,7 +72,7 @@ func rules(t testing.TB, all ...string) *rule.Set {
 func newWorld(t testing.TB, change func(*Config)) (*world, *Resolver) {
 	w := &world{now: time.Unix(1e9, 0), addrs: map[string]string{
 		"packages.example": "203.0.113.1 203.0.113.2 2001:db8:1::1", "code.example": "203.0.113.1", "a.files.example": "203.0.113.9",
-		"inside.example": "10.0.0.1 127.0.0.1 169.254.169.254 ::1 ::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1:: fe80::1 224.0.0.1 198.18.0.7",
+		"inside.example": "10.0.0.1 127.0.0.1 169.254.169.254 ::1 ::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1:: fe80::1 224.0.0.1 198.18.0.7 ::ffff:0:a00:1 200::1 4000::1 9000::1",
 		"mixed.example":  "10.0.0.1 203.0.113.5", "corp.example": "10.0.0.9 198.18.0.7", "broken.example": "fails", "secret.files.example": "203.0.113.66",
 	}}
 	c := Config{

@@ -40,6 +40,7 @@ var classes = [...]class{
 	{v4(100, 100, 100, 200, 32), metadata},
 	{v4(168, 63, 129, 16, 32), metadata},
 	{v6(0xfd00_0ec2, 0, 0x254, 128), metadata},
+	{v6(0xfd20_00ce, 0, 0x254, 128), metadata},
 	{v4(169, 254, 0, 0, 16), "link-local"},
 	{v6(0xfe80_0000, 0, 0, 10), "link-local"},
 	{v4(10, 0, 0, 0, 8), "private"},
@@ -54,10 +55,12 @@ var classes = [...]class{
 	{v4(192, 0, 0, 0, 24), "reserved"},
 	{v4(198, 18, 0, 0, 15), "reserved"},
 	{v4(240, 0, 0, 0, 4), "reserved"},
-	{v6(0, 0, 0, 96), "reserved"},
 	{v6(0x0064_ff9b, 0x0001_0000, 0, 48), "private"}, // a translator's of this network
-	{v6(0x0100_0000, 0, 0, 64), "reserved"},
-	{v6(0x2001_0000, 0, 0, 32), "reserved"}, // Teredo: hides an IPv4 address
+	{v6(0x2001_0000, 0, 0, 32), "reserved"},          // Teredo: hides an IPv4 address
+	// Only 2000::/3 is public. Some networks take others, such as 200::/7.
+	{v6(0, 0, 0, 3), "reserved"},
+	{v6(0x4000_0000, 0, 0, 2), "reserved"},
+	{v6(0x8000_0000, 0, 0, 1), "reserved"},
 }
 
 func v4(a, b, c, d byte, bits int) netip.Prefix {
