@@ -22,7 +22,7 @@ func (f *Front) http(ctx context.Context, c net.Conn, first []byte) {
 		answer(c, "400 Bad Request", "", "this is no request to a proxy: "+err.Error())
 		return
 	}
-	if !f.trusted(c) && !same(q.Header("proxy-authorization"), f.basic()) {
+	if !same(q.Header("proxy-authorization"), f.basic()) {
 		more := "Proxy-Authenticate: Basic realm=\"zsbx\"\r\n"
 		answer(c, "407 Proxy Authentication Required", more, "the password of this session is needed")
 		return

@@ -30,9 +30,7 @@ type Front struct {
 	Names    *names.Resolver
 	Relay    *relay.Relay
 	Password string
-	Trusted  func(net.Conn) bool   // whether a client needs no password; may be nil
-	Who      func(net.Conn) string // names the program; may be nil
-	Most     int                   // clients at once, others wait; 0: 4096
+	Most     int // clients at once, others wait; 0: 4096
 }
 
 // headTime is how long a client may take to say where it wants to.
@@ -73,9 +71,6 @@ func (f *Front) serve(ctx context.Context, c net.Conn) {
 	f.http(ctx, c, first)
 }
 
-// trusted reports whether a client needs no password.
-func (f *Front) trusted(c net.Conn) bool { return f.Trusted != nil && f.Trusted(c) }
-
 // same compares secrets in a time that does not say how much of them is right.
 func same(given, wanted string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(wanted)) == 1
@@ -89,9 +84,6 @@ func (f *Front) basic() string {
 // open connects to a host. Each error is a *relay.Refusal.
 func (f *Front) open(ctx context.Context, c net.Conn, host string, port uint16) (*relay.Up, relay.Target, error) {
 	t := relay.Target{Ask: rule.Target(host, port)}
-	if f.Who != nil {
-		t.Who = func() string { return f.Who(c) }
-	}
 	v := f.Names.Rules.Decide(t.Ask)
 	if v.Allowed() && len(t.Ask.Names) > 0 {
 		t.Ask.Addr = f.address(ctx, host)

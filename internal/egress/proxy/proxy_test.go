@@ -242,11 +242,6 @@ func TestSOCKS(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	w.Trusted = func(net.Conn) bool { return true }
-	got := w.exchange(t, "\x05\x01\x00\x05\x01\x00\x03\x0bssh.example\x00\x16")
-	if !strings.HasPrefix(got, "\x05\x00\x05\x00") || !strings.HasSuffix(got, "hello ") {
-		t.Errorf("trusted: %q", got)
-	}
 }
 
 // wire is a client that sends some bytes and keeps what comes.

@@ -14,7 +14,6 @@ import (
 // Numbers of SOCKS5 (RFC 1928, RFC 1929).
 const (
 	socksVersion  = 5
-	noPassword    = 0
 	withPassword  = 2
 	noMethod      = 0xff
 	connect       = 1
@@ -57,10 +56,6 @@ func (f *Front) greet(c net.Conn) bool {
 	methods, err := short(c)
 	if err != nil {
 		return false
-	}
-	if bytes.IndexByte(methods, noPassword) >= 0 && f.trusted(c) {
-		_, err = c.Write([]byte{socksVersion, noPassword})
-		return err == nil
 	}
 	if bytes.IndexByte(methods, withPassword) < 0 {
 		c.Write([]byte{socksVersion, noMethod})

@@ -6,7 +6,6 @@ package relay
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -63,17 +62,10 @@ func (t *Times) defaults() {
 // Relay passes connections on.
 type Relay struct {
 	Config
-	mu     sync.Mutex
-	open   int            // connections, and dials
-	live   map[*conn]bool // connections that are served
-	ended  bool           // no more are taken
-	totals map[string]Total
-}
-
-// Total is what was passed on by one rule.
-type Total struct {
-	Connections    int
-	Sent, Received int64
+	mu    sync.Mutex
+	open  int            // connections, and dials
+	live  map[*conn]bool // connections that are served
+	ended bool           // no more are taken
 }
 
 // New returns a relay.
@@ -88,14 +80,7 @@ func New(c Config) *Relay {
 	if c.Addrs == nil {
 		c.Addrs = func([]string) []netip.Addr { return nil }
 	}
-	return &Relay{Config: c, live: map[*conn]bool{}, totals: map[string]Total{}}
-}
-
-// Totals returns what was passed on, by the text of the rule. What is still open does not count.
-func (r *Relay) Totals() map[string]Total {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.totals)
+	return &Relay{Config: c, live: map[*conn]bool{}}
 }
 
 // Target is where a client wants to.
@@ -252,20 +237,11 @@ func (r *Relay) begin(c *conn) bool {
 	return !r.ended
 }
 
-// end adds what was passed on to the totals.
+// end forgets a connection.
 func (r *Relay) end(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, c)
-	if !c.begun {
-		return
-	}
-	rule := c.verdict.Rule.String()
-	t := r.totals[rule]
-	t.Connections++
-	t.Sent += c.sent.Load()
-	t.Received += c.received.Load()
-	r.totals[rule] = t
 }
 
 // Drain takes no more connections, and waits for those whose clients have ended while bytes are

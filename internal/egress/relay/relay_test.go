@@ -237,7 +237,11 @@ func TestRaw(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "totals", func() bool { return w.relay.Totals()["ssh.example:22"] == Total{4, 1000003, 1000027} })
+	eventually(t, "sums", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.sums["ssh.example"] == sum{4, 1000003, 1000027}
+	})
 	client := w.connect(target("", "203.0.113.1", 22))
 	if _, err := io.ReadAll(client); err == nil || !strings.Contains(w.said("refused"), "the host is allowed on 9 only") {
 		t.Errorf("an address: %v, %s", err, w.said("refused"))

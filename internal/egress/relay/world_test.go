@@ -22,12 +22,16 @@ type world struct {
 	servers map[string]string // listeners; "" never answers, "refuse" fails
 	dialed  []string
 	events  []string
+	sums    map[string]sum // by the host
 	relay   *Relay
 }
 
+// sum is what was passed on.
+type sum struct{ connections, sent, received int64 }
+
 // newWorld has a relay with some rules. "private " and "ech " may stand before one.
 func newWorld(t testing.TB, rules string, change func(*Config)) *world {
-	w := &world{t: t, servers: map[string]string{}}
+	w := &world{t: t, servers: map[string]string{}, sums: map[string]sum{}}
 	var all []rule.Rule
 	for text := range strings.SplitSeq(rules, ", ") {
 		r, err := rule.Parse(text, rule.Marks{})
@@ -52,6 +56,10 @@ func (w *world) event(e egress.Event) {
 		text += " " + string(e.Verdict.Reason)
 	}
 	w.events = append(w.events, text+" "+e.Verdict.Line(e.Who))
+	if e.Kind == egress.Closed {
+		s := w.sums[e.Verdict.Host]
+		w.sums[e.Verdict.Host] = sum{s.connections + 1, s.sent + e.Sent, s.received + e.Received}
+	}
 }
 
 // forget forgets what was said and dialed.
