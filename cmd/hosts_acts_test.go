@@ -69,17 +69,26 @@ func actGet(a []string) error {
 // actDial connects, sends each further argument, in which a backslash is as in Go, and prints what
 // comes back in a while.
 func actDial(a []string) error {
-	c, err := net.Dial("tcp", a[0])
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	var parts [][]byte
 	for _, text := range a[1:] {
 		text, err := strconv.Unquote(`"` + text + `"`)
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(c, text); err != nil {
+		parts = append(parts, []byte(text))
+	}
+	return talk("tcp", a[0], parts...)
+}
+
+// talk connects, sends bytes in several parts, and prints what comes back in a while.
+func talk(network, to string, parts ...[]byte) error {
+	c, err := net.Dial(network, to)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, b := range parts {
+		if _, err := c.Write(b); err != nil {
 			return err
 		}
 	}
@@ -163,20 +172,7 @@ func records(message []byte, most int) []byte {
 }
 
 // sendHello sends bytes to the server for TLS.
-func sendHello(parts ...[]byte) error {
-	c, err := net.Dial("tcp", "a.example:443")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	for _, b := range parts {
-		if _, err := c.Write(b); err != nil {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return printAnswer(c)
-}
+func sendHello(b []byte) error { return talk("tcp", "a.example:443", b) }
 
 // actECH asks with an encrypted ClientHello for a name within one for a.example.
 func actECH([]string) error {
@@ -224,15 +220,7 @@ func actDNS(a []string) error {
 	if a[0] == "tcp" {
 		b = sized(2, b)
 	}
-	c, err := net.Dial(a[0], a[1]+":53")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if _, err := c.Write(b); err != nil {
-		return err
-	}
-	return printAnswer(c)
+	return talk(a[0], a[1]+":53", b)
 }
 
 // actSlowDNS has connections to a name server, each with one byte of a message, and sends others that
@@ -252,13 +240,7 @@ func actSlowDNS(a []string) error {
 		{0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 0xc0, 12, 0, 1, 0, 1},         // and one that goes on there
 		{0, 1, 1, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 4, 'e', 'v', 'i', 'l', 0, 0, 1}, // questions that are not there
 	} {
-		c, err := net.Dial("tcp", a[0]+":53")
-		if err != nil {
-			return err
-		}
-		_, _ = c.Write(sized(2, m))
-		_ = printAnswer(c) // harmless: none is as good
-		c.Close()
+		_ = talk("tcp", a[0]+":53", sized(2, m)) // harmless: no answer is as good
 	}
 	return actDNS([]string{"tcp", a[0], "a.example", "A"})
 }

@@ -175,23 +175,40 @@ func TestHostsClients(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			testkit.NeedProgram(t, c.needs)
-			b := newBed(t)
-			b.files(t)
-			want := regexp.MustCompile(c.want)
-			script := strings.Replace(c.script, "ACT ", b.act, 1)
-			b.run(t, "sh", "-c", script)
-			if !want.MatchString(b.out) {
+			b := c.bed(t)
+			b.run(t, "sh", "-c", c.line(b))
+			if !c.answered(b) {
 				t.Fatalf("control: without zsbx it prints\n%s\n%s", b.out, b.log)
 			}
-			b.run(t, b.allowing(script, "a.example", "a.example:80", "ssh.example:22")...)
-			if !want.MatchString(b.out) {
-				t.Errorf("allowed: it prints\n%s\n%s", b.out, b.log)
-			}
-			b.run(t, b.allowing(script, "b.example")...)
-			if want.MatchString(b.out) || strings.Contains(b.log, "a.example") || strings.Contains(b.log, "tcp ") {
-				t.Errorf("not allowed: it prints\n%s\n%s", b.out, b.log)
-			}
+			c.try(t, b, true)
 		})
+	}
+}
+
+// bed returns a bed with what the program needs.
+func (c *client) bed(t *testing.T) *bed {
+	t.Helper()
+	testkit.NeedProgram(t, c.needs)
+	b := newBed(t)
+	b.files(t)
+	return b
+}
+
+// line returns the script.
+func (c *client) line(b *bed) string { return strings.Replace(c.script, "ACT ", b.act, 1) }
+
+// answered reports whether the server has answered.
+func (c *client) answered(b *bed) bool { return regexp.MustCompile(c.want).MatchString(b.out) }
+
+// try runs the program where its host is allowed, and where it is not.
+func (c *client) try(t *testing.T, b *bed, works bool) {
+	t.Helper()
+	b.run(t, b.allowing(c.line(b), "a.example", "a.example:80", "ssh.example:22")...)
+	if c.answered(b) != works {
+		t.Errorf("allowed: it prints\n%s\n%s", b.out, b.log)
+	}
+	b.run(t, b.allowing(c.line(b), "b.example")...)
+	if c.answered(b) || strings.Contains(b.log, "a.example") || strings.Contains(b.log, "tcp ") {
+		t.Errorf("not allowed: it prints\n%s\n%s", b.out, b.log)
 	}
 }

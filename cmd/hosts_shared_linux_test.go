@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -57,20 +56,9 @@ func TestHostsShared(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			testkit.NeedProgram(t, c.needs)
-			b := newBed(t)
-			b.files(t)
+			b := c.bed(t)
 			b.alone = true
-			want := regexp.MustCompile(c.want)
-			script := strings.Replace(c.script, "ACT ", b.act, 1)
-			b.run(t, b.allowing(script, "a.example", "a.example:80", "ssh.example:22")...)
-			if want.MatchString(b.out) == slices.Contains(unshared, c.name) {
-				t.Errorf("allowed: it prints\n%s\n%s", b.out, b.log)
-			}
-			b.run(t, b.allowing(script, "b.example")...)
-			if want.MatchString(b.out) || strings.Contains(b.log, "a.example") || strings.Contains(b.log, "tcp ") {
-				t.Errorf("not allowed: it prints\n%s\n%s", b.out, b.log)
-			}
+			c.try(t, b, !slices.Contains(unshared, c.name))
 		})
 	}
 }

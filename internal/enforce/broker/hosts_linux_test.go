@@ -2,14 +2,12 @@ package broker
 
 import (
 	"io/fs"
-	"net"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/hosts"
-	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/resolve"
 )
 
@@ -18,21 +16,12 @@ import (
 func TestResolvers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "socket")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	_, id := listenAt(t, path)
 	fd, err := unix.Open(path, unix.O_PATH, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		t.Fatal(err)
-	}
-	id := host.FileID{Dev: st.Dev, Ino: st.Ino}
 	defer func(before []string) { resolvers = before }(resolvers)
 	resolvers = []string{filepath.Join(dir, "missing"), path}
 	for _, rule := range []resolve.Path{
