@@ -22,6 +22,8 @@ func init() {
 	maps.Copy(hostsActs, map[string]func([]string) error{
 		"fastopen": func(a []string) error { return actFastOpen(a[0]) },
 		"mptcp":    func([]string) error { return actMPTCP() },
+		"sockaddr": func(a []string) error { return actSockaddr(a[0], a[1]) },
+		"again":    func(a []string) error { return actAgain(a[0] == "copy") },
 		"datagram": actDatagram,
 		"flip":     func(a []string) error { return actFlip(a[0]) },
 		"swap":     func(a []string) error { return actSwap(a[0]) },
@@ -68,6 +70,71 @@ func actMPTCP() error {
 		return err
 	}
 	return unix.Connect(fd, there)
+}
+
+// actSockaddr connects to an IPv6 address whose structure has a length and a scope. The kernel takes one
+// without the scope, too (RFC 2133).
+func actSockaddr(length, scope string) error {
+	size, err := strconv.Atoi(length)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.Atoi(scope)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	to := unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: 80 << 8, Scope_id: uint32(id)}
+	to.Addr = netip.MustParseAddr("2001:db8::66").As16()
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to)), uintptr(size))
+	if errno != 0 {
+		return errno
+	}
+	_, err = unix.Write(fd, []byte("evil"))
+	time.Sleep(100 * time.Millisecond)
+	return err
+}
+
+// actAgain connects a socket to a server, ends that with AF_UNSPEC (connect(2)), and connects it to another
+// one, perhaps by a copy of its descriptor.
+func actAgain(copied bool) error {
+	addrs, err := net.LookupHost("a.example")
+	if err != nil {
+		return err
+	}
+	fd, err := tcpSocket()
+	if err != nil {
+		return err
+	}
+	to := &unix.SockaddrInet4{Port: 80}
+	for _, a := range addrs {
+		if addr := netip.MustParseAddr(a); addr.Is4() {
+			to.Addr = addr.As4()
+		}
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	var none unix.RawSockaddr
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), unix.SizeofSockaddrInet4)
+	if errno != 0 {
+		return errno
+	}
+	if copied {
+		fd, err = unix.Dup(fd)
+		if err != nil {
+			return err
+		}
+	}
+	if err := unix.Connect(fd, there); err != nil {
+		return err
+	}
+	_, err = unix.Write(fd, []byte("evil"))
+	time.Sleep(100 * time.Millisecond)
+	return err
 }
 
 // actDatagram sends a datagram in one way.
