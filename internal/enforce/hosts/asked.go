@@ -26,8 +26,10 @@ const (
 )
 
 // Asker is asked once about each host and port, and may take long. It may be called by several
-// goroutines.
+// goroutines. After mostAsked questions all others are refused: a command can think of any number of names.
 type Asker func(Request) Answer
+
+const mostAsked = 1000
 
 // rules are those of the policy, and what was answered since.
 type rules struct {
@@ -104,6 +106,10 @@ func (r *rules) allows(ctx context.Context, t *relay.Target, v *rule.Verdict) bo
 	at := place{v.Host, v.Port}
 	r.mu.Lock()
 	a := r.answers[at]
+	if a == nil && len(r.answers) == mostAsked {
+		r.mu.Unlock()
+		return false
+	}
 	if a == nil {
 		a = &answered{done: make(chan struct{})}
 		r.answers[at] = a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -72,5 +73,29 @@ func TestErrno(t *testing.T) {
 		if got := Errno(tt.err); got != tt.want {
 			t.Errorf("%v: %v, want %v", tt.err, got, tt.want)
 		}
+	}
+}
+
+// TestAsked: a command that thinks of many names has no more than some of them asked about, and what was
+// asked has its answer afterwards, too.
+func TestAsked(t *testing.T) {
+	var asked atomic.Int32
+	ask := func(Request) Answer {
+		asked.Add(1)
+		return Allow
+	}
+	r := newRules(&Config{Rules: rule.NewSet(nil, nil), Asker: ask})
+	allowed := 0
+	for range 2 {
+		for n := range mostAsked + 50 {
+			target := relay.Target{Ask: rule.Target(fmt.Sprintf("n%d.example", n), 443)}
+			v := r.Decide(target.Ask)
+			if v.Allowed() || r.allows(t.Context(), &target, &v) {
+				allowed++
+			}
+		}
+	}
+	if allowed != 2*mostAsked || asked.Load() != mostAsked {
+		t.Errorf("%d allowed, %d asked", allowed, asked.Load())
 	}
 }
