@@ -117,6 +117,8 @@ var ways = []way{
 		script: "ZSBX --bind-tcp 8080 -- " + senderScript + " & KILL=$! " + readerScript + "; wait"},
 	{name: "many connections to an open port", hosts: "a.example", want: "16 connections from outside .*^16 of 40$", needs: "/usr/bin/python3",
 		script: "ulimit -n 256; ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + holderScript + "' & /usr/bin/python3 -c '" + crowdScript + "'; wait"},
+	{name: "an open port whose server begins again", hosts: "a.example", want: "^all were served$", needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + againScript + "' & /usr/bin/python3 -c '" + hammerScript + "' $!; wait"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
 		script: "ulimit -n 1024; ZSBX -- /usr/bin/python3 -c '" + askersScript + "' & p=$!; sleep 2; [ $(ls /proc/$p/fd | wc -l) -lt 400 ] && echo few; wait"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
@@ -239,6 +241,25 @@ for s in filter(None, all):
 	try: n += len(s.recv(1))
 	except ConnectionResetError: pass
 print(n, "of 40")`
+
+// againScript is a server that ends and begins again all the time, and is asked each time.
+const againScript = `
+import socket, time
+for n in range(200):
+	l = socket.create_server(("", 8080))
+	l.settimeout(2)
+	try: c = l.accept()[0]
+	except TimeoutError: break
+	l.close()
+	c.close()
+print("all were served" if n == 199 else n)`
+
+// hammerScript connects to it from outside until a process has ended.
+const hammerScript = `
+import os, socket, sys
+while os.path.exists("/proc/" + sys.argv[1] + "/exe"):
+	try: socket.create_connection(("127.0.0.1", 8080), 1).close()
+	except OSError: pass`
 
 const askersScript = `
 import socket, time

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/egress"
 	"github.com/zsbx/zsbx/internal/egress/names"
 	"github.com/zsbx/zsbx/internal/egress/relay"
 	"github.com/zsbx/zsbx/internal/egress/rule"
@@ -45,7 +46,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 	places := make(chan struct{}, most)
 	for {
 		places <- struct{}{}
-		c, err := l.Accept()
+		c, err := egress.Accept(l)
 		if err != nil {
 			return err
 		}

@@ -47,10 +47,10 @@ type door struct {
 	hurry   func()
 
 	mu     sync.Mutex
-	inner  map[int]listener                // of the relay, by the family of its address
-	stop   []func()                        // of the resolver's sockets
-	ports  map[netip.AddrPort]net.Listener // see publish
-	served bool                            // the resolver has its sockets
+	inner  map[int]listener           // of the relay, by the family of its address
+	stop   []func()                   // of the resolver's sockets
+	ports  map[netip.AddrPort]*opened // see publish
+	served bool                       // the resolver has its sockets
 	closed bool
 	fault  sync.Once // tellNoNetwork
 

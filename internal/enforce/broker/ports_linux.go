@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,12 +10,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/egress"
 	"github.com/zsbx/zsbx/internal/fork"
 	"github.com/zsbx/zsbx/internal/resolve"
 )
 
 // A server of the session is in the session's network, where nobody outside reaches it. If the policy
 // lets others connect to its port, the broker listens on that port outside, and passes on what comes.
+
+// opened is a port that is open to others.
+type opened struct {
+	net.Listener
+	listens int // how often a server of the session has begun to listen there
+}
 
 // publish opens the port of a socket that listens to others, if that is allowed. It stays open until
 // somebody connects to it and nothing of the session listens there any more.
@@ -26,7 +34,11 @@ func (b *Broker) publish(fd int) unix.Errno {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.ports[at] != nil {
+	if d.closed {
+		return 0
+	}
+	if p := d.ports[at]; p != nil {
+		p.listens++
 		return 0
 	}
 	const most = 256 // a server may listen on each address of the loopback device
@@ -43,21 +55,23 @@ func (b *Broker) publish(fd int) unix.Errno {
 		return asErrno(err)
 	}
 	if d.ports == nil {
-		d.ports = map[netip.AddrPort]net.Listener{}
+		d.ports = map[netip.AddrPort]*opened{}
 	}
-	d.ports[at] = l
-	go b.admit(l, at)
+	p := &opened{l, 1}
+	d.ports[at] = p
+	go b.admit(p, at)
 	return 0
 }
 
 // admit passes connections from outside on to a server of the session.
-func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
-	defer b.unpublish(at)
+func (b *Broker) admit(p *opened, at netip.AddrPort) {
 	for {
-		outer, err := l.Accept()
+		outer, err := egress.Accept(p)
 		if err != nil {
+			b.closes(p, at, err)
 			return
 		}
+		before := b.door.began(p)
 		if !b.hasPlace() {
 			hasten(outer)
 			outer.Close()
@@ -68,12 +82,20 @@ func (b *Broker) admit(l net.Listener, at netip.AddrPort) {
 			b.door.admitted.Add(-1)
 			outer.Close()
 		}
-		if err == unix.ECONNREFUSED {
+		if err == unix.ECONNREFUSED && b.door.unpublish(p, at, before) {
 			return
 		}
 		if err == nil {
 			go b.door.both(outer, inner)
 		}
+	}
+}
+
+// closes says why a port is closed to others before its server ends.
+func (b *Broker) closes(p *opened, at netip.AddrPort, err error) {
+	b.door.unpublish(p, at, b.door.began(p))
+	if !errors.Is(err, net.ErrClosed) && b.Warn != nil {
+		b.Warn(fmt.Sprintf("nobody outside reaches the command's server at port %d any more: %v", at.Port(), err))
 	}
 }
 
@@ -95,15 +117,25 @@ func (b *Broker) hasPlace() bool {
 	return false
 }
 
-// unpublish closes a port.
-func (b *Broker) unpublish(at netip.AddrPort) {
-	d := &b.door
+// began returns how often a server has begun to listen on an open port.
+func (d *door) began(p *opened) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.ports[at]; l != nil {
-		l.Close()
+	return p.listens
+}
+
+// unpublish closes a port, unless a server has begun to listen there since.
+func (d *door) unpublish(p *opened, at netip.AddrPort, since int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p.listens != since {
+		return false
+	}
+	p.Close()
+	if d.ports[at] == p {
 		delete(d.ports, at)
 	}
+	return true
 }
 
 // reachOwn connects to a server of the session.

@@ -2,9 +2,11 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,6 +41,7 @@ func (n *Net) ServeNames(fd, family int) (stop func(), _ error) {
 
 // answerAll answers messages until the socket is closed.
 func (n *Net) answerAll(c *net.UDPConn) {
+	const pause = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	asking := make(chan struct{}, maxAsking)
@@ -46,8 +49,12 @@ func (n *Net) answerAll(c *net.UDPConn) {
 	control := make([]byte, 128)
 	for {
 		size, controls, _, from, err := c.ReadMsgUDPAddrPort(message, control)
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil {
+			time.Sleep(pause) // such as for memory
+			continue
 		}
 		question := append([]byte(nil), message[:size]...)
 		source := answersFrom(control[:controls])
