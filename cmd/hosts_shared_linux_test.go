@@ -93,7 +93,7 @@ func TestHostsSharedWays(t *testing.T) {
 	needBed(t)
 	// The last three: without a namespace others reach the server itself, not zsbx.
 	needNamespace := []string{"private home", "private pids", "own server", "black holes",
-		"an open port, zsbx is killed", "many connections to an open port", "an open port whose server begins again"}
+		"no network at first", "an open port, zsbx is killed", "many connections to an open port", "an open port whose server begins again"}
 	for _, w := range ways {
 		if slices.Contains(needNamespace, w.name) {
 			continue

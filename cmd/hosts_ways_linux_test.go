@@ -121,6 +121,9 @@ var ways = []way{
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + againScript + "' & /usr/bin/python3 -c '" + hammerScript + "' $!; wait"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
 		script: "ulimit -n 1024; ZSBX -- /usr/bin/python3 -c '" + askersScript + "' & p=$!; sleep 2; [ $(ls /proc/$p/fd | wc -l) -lt 400 ] && echo few; wait"},
+	{name: "no network at first", hosts: "a.example", want: "refused, the next one is tried again: .*no space(?s:.*)^page", needs: "unshare",
+		script: "cat >script <<'end'\nZSBX -- sh -c '" + twiceScript + "' & " + limitScript("0", "ready", "none") +
+			limitScript("100", "failed", "more") + "wait\nend\nunshare -Ur sh script"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
 	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
 }
@@ -241,6 +244,15 @@ for s in filter(None, all):
 	try: n += len(s.recv(1))
 	except ConnectionResetError: pass
 print(n, "of 40")`
+
+// twiceScript asks before there can be a network, and once more when there can be one.
+const twiceScript = "touch ready; until test -e none; do sleep 0.1; done; " + get +
+	"; touch failed; until test -e more; do sleep 0.1; done; " + get
+
+// limitScript waits for one file, then sets how many network namespaces there may be, and makes another file.
+func limitScript(most, wait, made string) string {
+	return "until test -e " + wait + "; do sleep 0.1; done; echo " + most + " >/proc/sys/user/max_net_namespaces; touch " + made + "; "
+}
 
 // againScript is a server that ends and begins again all the time, and is asked each time.
 const againScript = `

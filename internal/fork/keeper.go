@@ -73,6 +73,9 @@ type KeeperState struct {
 // error number of four bytes, and with the socket if that is 0 (SCM_RIGHTS, unix(7)).
 type SocketRequest struct{ Family, Kind, Protocol, Port int32 }
 
+// NoNetwork is added to the error number if it says why there is no network for sockets.
+const NoNetwork = 1 << 16
+
 // KeeperMagic marks a KeeperState.
 const KeeperMagic = 0x7a736278
 

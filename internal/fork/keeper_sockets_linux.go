@@ -15,8 +15,7 @@ import (
 // socketMem is what the keeper needs for that.
 type socketMem struct {
 	conn    int32 // where requests come from; -1 for none
-	made    bool  // the keeper is in the namespace, or could not make it
-	failed  int32 // why not, as a negative errno
+	made    bool  // the keeper is in the namespace
 	request SocketRequest
 	device  deviceFlags
 
@@ -182,16 +181,18 @@ func (m *keeperMem) reply(fd int) int {
 	return r
 }
 
-// socket makes the socket that was asked for. It returns a negative errno if that fails.
+// socket makes the socket that was asked for. It returns a negative errno if that fails. If it is the
+// namespace that could not be made, perhaps only for want of memory or descriptors, NoNetwork is added to
+// the errno, and the next request tries again.
 //
 //go:norace
 func (s *socketMem) socket() int {
 	if !s.made {
+		err := s.enter()
+		if err < 0 {
+			return err - NoNetwork
+		}
 		s.made = true
-		s.failed = int32(s.enter())
-	}
-	if s.failed < 0 {
-		return int(s.failed)
 	}
 	r := &s.request
 	fd := call(unix.SYS_SOCKET, uintptr(r.Family), uintptr(r.Kind)|unix.SOCK_CLOEXEC, uintptr(r.Protocol), 0, 0, 0)

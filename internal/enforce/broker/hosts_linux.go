@@ -52,7 +52,7 @@ type door struct {
 	ports  map[netip.AddrPort]*opened // see publish
 	served bool                       // the resolver has its sockets
 	closed bool
-	fault  sync.Once // tellNoNetwork
+	faults sync.Map // see tellNoNetwork
 
 	admitted atomic.Int32 // connections from outside: see hasPlace
 	crowded  sync.Once    // that there is no place is told

@@ -31,8 +31,8 @@ type OwnNet struct {
 	mu     sync.Mutex    // one request at a time
 	line   int           // to the keeper; -1 for none
 	far    *os.File      // the keeper's end
+	fault  string        // why there was no network for the last request, as a sentence for the user
 	cookie atomic.Uint64 // of the namespace; 0 before the first socket
-	failed atomic.Uint32 // why there can be no namespace, as an error number; 0 while that is not known
 	names  atomic.Bool   // something in it has bound the port of name servers
 }
 
@@ -89,13 +89,17 @@ func (b *Broker) ownSocket(c *Call) answer {
 	return b.queue.give(c.id, fd, int(c.args[1])&unix.SOCK_CLOEXEC)
 }
 
-// tellNoNetwork says once that the command reaches nothing, since its session's network can't be made.
+// tellNoNetwork says why the command reaches nothing, each reason once.
 func (b *Broker) tellNoNetwork() {
-	errno := unix.Errno(b.own.failed.Load())
-	if errno != 0 && b.door.net != nil && b.Warn != nil {
-		b.door.fault.Do(func() {
-			go b.Warn("the command can reach no host: its session's network can't be made: " + errno.Error())
-		})
+	b.own.mu.Lock()
+	fault := b.own.fault
+	b.own.mu.Unlock()
+	if fault == "" || b.door.net == nil || b.Warn == nil {
+		return
+	}
+	_, said := b.door.faults.LoadOrStore(fault, true)
+	if !said {
+		go b.Warn(fault)
 	}
 }
 
@@ -118,23 +122,37 @@ func (o *OwnNet) Socket(r fork.SocketRequest) (fd int, _ unix.Errno) {
 	if err != nil {
 		unix.Close(o.line)
 		o.line = -1
+		const text = "the command can reach no host any more: no sockets can be made in its session's network: "
+		o.fault = text + err.Error()
 		return -1, unix.EACCES
 	}
-	switch errno {
-	case unix.EPERM, unix.EINVAL, unix.ENOSPC, unix.ENOSYS: // there can be no namespace
-		if o.cookie.Load() == 0 {
-			o.failed.Store(uint32(errno))
-		}
-		errno = unix.EACCES
+	if errno&fork.NoNetwork != 0 {
+		return -1, o.without(errno &^ fork.NoNetwork)
 	}
+	o.fault = ""
 	return fd, errno
+}
+
+// without notes why the network can't be made, and returns the error of socket(2).
+func (o *OwnNet) without(why unix.Errno) unix.Errno {
+	const text = "its session's network can't be made: "
+	switch why {
+	case unix.EPERM, unix.EINVAL, unix.ENOSYS:
+		o.fault = "the command can reach no host: " + text + why.Error()
+		return unix.EACCES
+	}
+	o.fault = "a socket of the command was refused, the next one is tried again: " + text + why.Error()
+	if why == unix.ENOSPC { // no error of socket(2)
+		return unix.EACCES
+	}
+	return why
 }
 
 // ask sends a request and waits for the answer.
 func (o *OwnNet) ask(r *fork.SocketRequest) (fd int, errno unix.Errno, _ error) {
 	request := unsafe.Slice((*byte)(unsafe.Pointer(r)), unsafe.Sizeof(*r))
-	failed := fork.Retry(func() unix.Errno {
-		return asErrno(unix.Sendto(o.line, request, unix.MSG_NOSIGNAL, nil))
+	failed := patiently(func() unix.Errno {
+		return fork.Retry(func() unix.Errno { return asErrno(unix.Sendto(o.line, request, unix.MSG_NOSIGNAL, nil)) })
 	})
 	if failed != 0 {
 		return -1, 0, failed
