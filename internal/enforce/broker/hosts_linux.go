@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -47,7 +46,7 @@ type door struct {
 	hurry   func()
 
 	mu     sync.Mutex
-	inner  map[int]listener           // of the relay, by the family of its address
+	inner  map[int]*listener          // of the relay, by the family of its address
 	stop   []func()                   // of the resolver's sockets
 	ports  map[netip.AddrPort]*opened // see publish
 	served bool                       // the resolver has its sockets
@@ -59,12 +58,6 @@ type door struct {
 	passing  atomic.Int32 // connections of servers of the session that have not sent all to others yet
 }
 
-// listener is one of the relay's.
-type listener struct {
-	fd   int
-	addr netip.AddrPort
-}
-
 // openDoor prepares the way out. A session's own network does not exist yet.
 func (b *Broker) openDoor() {
 	b.door.net = hosts.New(b.policy.Hosts, hosts.Most(), func(e egress.Event) {
@@ -72,7 +65,7 @@ func (b *Broker) openDoor() {
 			tell(e)
 		}
 	})
-	b.door.inner = map[int]listener{}
+	b.door.inner = map[int]*listener{}
 	b.door.socket = b.own.Socket
 	if !b.policy.Own {
 		b.door.shared = true
@@ -131,75 +124,6 @@ func (b *Broker) serveNames() unix.Errno {
 	}
 	d.served = true
 	return 0
-}
-
-// listens returns the relay's listener for a family of addresses. d.mu is locked.
-func (b *Broker) listens(family int) (listener, unix.Errno) {
-	d := &b.door
-	if d.closed {
-		return listener{}, unix.EACCES
-	}
-	if l, ok := d.inner[family]; ok {
-		return l, 0
-	}
-	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK
-	fd, errno := d.socket(fork.SocketRequest{Family: int32(family), Kind: kind})
-	if errno != 0 {
-		return listener{}, errno
-	}
-	var local unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
-	if family == unix.AF_INET6 {
-		local = &unix.SockaddrInet6{Addr: [16]byte{15: 1}}
-	}
-	err := unix.Bind(fd, local)
-	if err == nil {
-		err = unix.Listen(fd, unix.SOMAXCONN)
-	}
-	addr, ok := internetAddress(socketName(fd))
-	if err == nil && !ok {
-		err = unix.EADDRNOTAVAIL
-	}
-	if err != nil {
-		unix.Close(fd)
-		return listener{}, asErrno(err)
-	}
-	l := listener{fd, addr}
-	d.inner[family] = l
-	if d.shared {
-		go b.sweep(l)
-	}
-	return l, 0
-}
-
-// sweep resets the connections of programs outside to a listener, until serving is over.
-func (b *Broker) sweep(l listener) {
-	for b.until([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, 0) {
-		b.door.mu.Lock()
-		if !b.door.closed {
-			l.clear()
-		}
-		b.door.mu.Unlock()
-		time.Sleep(maxPause) // it wakes for the session's connections, too
-	}
-}
-
-// clear resets the connections that wait to be accepted. None of them is the session's.
-func (l *listener) clear() {
-	for range unix.SOMAXCONN {
-		fd, _, err := unix.Accept4(l.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-		if err == unix.EAGAIN {
-			return
-		}
-		if err == nil {
-			reset(fd)
-		}
-	}
-}
-
-// reset closes a connection so that the other end gets an error.
-func reset(fd int) {
-	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	unix.Close(fd)
 }
 
 // isInner reports whether an address of the session's network is the relay's own.
@@ -293,21 +217,6 @@ func (w *waiter) of(c *Call) *waiter {
 	return &out
 }
 
-// unconnected reports whether a TCP socket has no connection, and none is being made.
-func unconnected(fd int) bool {
-	const closed = 7 // TCP_CLOSE in linux/tcp_states.h
-	return stateOf(fd) == closed
-}
-
-// stateOf returns the state of a TCP socket, 0 if unknown.
-func stateOf(fd int) uint8 {
-	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err != nil {
-		return 0
-	}
-	return info.State
-}
-
 // dialed is what Relay.Dial has returned.
 type dialed struct {
 	up  *relay.Up
@@ -337,7 +246,11 @@ func (w *waiter) dial(to netip.AddrPort, target relay.Target) answer {
 				return refused(hosts.Errno(d.err))
 			}
 			target.Refused = w.relayed()
-			return w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, d.up) }, d.up)
+			a := w.join(to, func(c net.Conn) { b.door.net.Relay.Serve(c, target, d.up) }, d.up)
+			if a.later != nil {
+				a = a.later(w.Call)
+			}
+			return a
 		case <-b.over:
 			errno = unix.EINTR
 		case <-late:
@@ -363,118 +276,6 @@ func verdictOf(err error) *rule.Verdict {
 		return nil
 	}
 	return &refusal.Verdict
-}
-
-// join connects the caller's socket to the relay, accepts the connection there, and passes it to
-// serve. If that fails it closes what serve would have used.
-func (w *waiter) join(to netip.AddrPort, serve func(net.Conn), unused ...*relay.Up) answer {
-	conn, a := w.accepted(to)
-	if conn == nil {
-		for _, up := range unused {
-			up.Close()
-		}
-		return a
-	}
-	go serve(conn)
-	return a
-}
-
-// accepted connects the caller's socket to the relay. Without a connection the answer says why.
-//
-// Only the broker connects the session's sockets to these listeners, one call at a time. All other
-// connections that wait there are of programs outside, or of a socket that the command has connected in
-// a way that is not known here: they get nothing.
-func (w *waiter) accepted(to netip.AddrPort) (net.Conn, answer) {
-	b := w.broker
-	family := unix.AF_INET
-	if w.sock.domain == unix.AF_INET6 && !to.Addr().Is4() {
-		family = unix.AF_INET6
-	}
-	b.door.mu.Lock()
-	defer b.door.mu.Unlock()
-	l, errno := b.listens(family)
-	if errno != 0 {
-		return nil, refused(errno)
-	}
-	if netns(w.sock.fd) != netns(l.fd) {
-		return nil, refused(unix.EACCES) // it was passed to the command
-	}
-	l.clear()
-	inner := *w
-	inner.addr = socketAddress(w.sock.domain, l.addr)
-	fresh := unconnected(w.sock.fd)
-	if !b.queue.valid(w.id) {
-		return nil, refused(unix.EINTR) // the socket may be another process's
-	}
-	a := inner.try() // as this process: the relay does not ask who connects
-	if !fresh || a.errno != 0 && a.errno != unix.EINPROGRESS {
-		return nil, a // what the kernel says of an earlier connection
-	}
-	conn, err := l.accept(w.sock.fd)
-	if err != nil {
-		return nil, refused(asErrno(err))
-	}
-	return conn, a
-}
-
-// accept accepts the connection of a socket, and resets others. While both ends are established, no
-// other connection has their addresses; one that has ended could have had them before.
-func (l *listener) accept(of int) (net.Conn, error) {
-	const soon = 2 * time.Second // on a busy machine the kernel may need a moment
-	from, _ := internetAddress(socketName(of))
-	for end := time.Now().Add(soon); ; {
-		fd, peer, err := acceptUntil(l.fd, end)
-		if err != nil {
-			return nil, err
-		}
-		if peer == from && stateOf(of) == established && stateOf(fd) == established {
-			return connection(fd)
-		}
-		reset(fd)
-	}
-}
-
-// acceptUntil accepts a connection that is there, or will be until some time.
-func acceptUntil(fd int, end time.Time) (conn int, peer netip.AddrPort, _ error) {
-	conn, from, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-	left := time.Until(end).Milliseconds()
-	if err == unix.EAGAIN && left > 0 {
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left)) // harmless: accept4 says it
-		conn, from, err = unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-	}
-	if err != nil {
-		return -1, peer, err
-	}
-	switch a := from.(type) {
-	case *unix.SockaddrInet4:
-		peer = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		peer = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-	}
-	return conn, peer, nil
-}
-
-// connection makes a net.Conn of a descriptor, which it takes.
-func connection(fd int) (net.Conn, error) {
-	file := os.NewFile(uintptr(fd), "connection")
-	defer file.Close()
-	return net.FileConn(file)
-}
-
-// socketAddress returns an address for connect(2) on a socket of a family.
-func socketAddress(family int, to netip.AddrPort) []byte {
-	var b [unix.SizeofSockaddrInet6]byte
-	binary.NativeEndian.PutUint16(b[:], uint16(family))
-	b[2] = byte(to.Port() >> 8)
-	b[3] = byte(to.Port())
-	if family == unix.AF_INET {
-		a := to.Addr().As4()
-		copy(b[4:], a[:])
-		return b[:unix.SizeofSockaddrInet4]
-	}
-	a := to.Addr().As16()
-	copy(b[8:], a[:])
-	return b[:]
 }
 
 // name names the program of a thread, for messages: what it calls itself, which may be anything.
