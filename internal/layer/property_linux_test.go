@@ -90,7 +90,7 @@ func randomActs(r *rand.Rand, n int) string {
 			fmt.Sprintf("rmdir %s", path()),
 			fmt.Sprintf("mv -T %s %s", path(), path()),
 			fmt.Sprintf("mv %s %s", path(), path()),
-			fmt.Sprintf("cp -a %s %s", path(), path()),
+			fmt.Sprintf("cp -a --remove-destination %s %s", path(), path()), // else it writes to a FIFO in a directory
 			fmt.Sprintf("ln -s %s %s", names[r.IntN(3)], path()),
 			fmt.Sprintf("ln -sfT %d %s", i, path()),
 			fmt.Sprintf("mkfifo %s", path()),
