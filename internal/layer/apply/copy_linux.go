@@ -74,11 +74,11 @@ func copied(in, dst int, to string, want *unix.Stat_t, attrs map[string][]byte) 
 	if err != nil {
 		return err
 	}
-	return finish(out, want, attrs)
+	return complete(out, want, attrs)
 }
 
-// finish gives something new its attributes, owner, mode and times.
-func finish(fd int, want *unix.Stat_t, attrs map[string][]byte) error {
+// complete gives something new its attributes, owner, mode and times.
+func complete(fd int, want *unix.Stat_t, attrs map[string][]byte) error {
 	err := setAttributes(fd, attrs)
 	if err == unix.ENOTSUP {
 		return refusal("it has attributes, and the file system there can't")
@@ -179,5 +179,5 @@ func (s *stager) special(src, dst int, n *node, to string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return finish(fd, &want, nil)
+	return complete(fd, &want, nil)
 }

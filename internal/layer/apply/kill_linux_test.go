@@ -174,7 +174,7 @@ func testStopped(t *testing.T) {
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, ErrStopped) {
+			if !errors.Is(err, ErrStopped) || err.Error() != ErrStopped.Error() {
 				t.Fatal(err)
 			}
 			recovers(t, fmt.Sprintf("%s stopped after %d changes", what, n), n, w, old, want)

@@ -70,6 +70,9 @@ func (s *stager) wrote(n *node, dir int, name string, err error) error {
 		return s.advance(1)
 	}
 	err = s.res.leave(*n.Change, err)
+	if err == ErrStopped {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("can't write %s: %w", shell.Quote(n.Path), err)
 	}
@@ -318,7 +321,7 @@ func (s *stager) directory(src, dst int, n *node, to string, u *unit) error {
 	if err != nil {
 		return err
 	}
-	return finish(out, &want, attrs)
+	return complete(out, &want, attrs)
 }
 
 // closeLater leaves a new directory open that is to be closed to its owner, since only then it can be renamed.
