@@ -22,6 +22,6 @@ func ProbeNamespaces(*Caps) {}
 // TryLayers is not called: no plan has layers.
 func (p *Plan) TryLayers() Caps { return p.Caps }
 
-func lateHint(syscall.Errno) string { return "" }
+func lateHint(syscall.Errno, func(string) string) string { return "" }
 
 func readSmall(string) string { return "" }

@@ -301,9 +301,11 @@ func ownFile() string {
 	return name
 }
 
-// lateHint returns what to type after a start was refused.
-func lateHint(errno unix.Errno) string {
-	if (errno == unix.EPERM || errno == unix.EACCES) && readSmall(apparmorSysctl) == "1" {
+// lateHint returns what to type after a start was refused. A profile for zsbx would not help where zsbx runs under
+// another one.
+func lateHint(errno unix.Errno, read func(file string) string) string {
+	refused := errno == unix.EPERM || errno == unix.EACCES
+	if refused && read(apparmorSysctl) == "1" && profileOf(read(apparmorConfined)) == "" {
 		return apparmorHint(ownFile())
 	}
 	return ""

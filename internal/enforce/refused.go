@@ -23,7 +23,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	if p.Mounts == nil || !ok || se.Errno == syscall.EIO || isShortage(se) {
 		return caps, false
 	}
-	why := noNamespace(se)
+	why := noNamespace(se, profileOf(readSmall(apparmorConfined)))
 	switch se.Tag {
 	case tagNet:
 		caps.NetReason = why
@@ -39,7 +39,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		caps.MountReason = why
 		caps.MountHint = ""
 		if p.Mounts.UserNS {
-			caps.MountHint = lateHint(se.Errno)
+			caps.MountHint = lateHint(se.Errno, readSmall)
 		}
 	case se.Tag == fork.TagNamespaces, se.Tag == mounts.TagProc:
 		caps.PidsReason = why
@@ -72,8 +72,21 @@ func forbidden(errno syscall.Errno) bool {
 	return errno == syscall.EPERM || errno == syscall.EACCES || errno == syscall.ENOSYS
 }
 
-// noNamespace returns why there is no namespace, or no file system for it.
-func noNamespace(se *fork.StepError) string {
+// apparmorConfined has the label that AppArmor gives this process.
+const apparmorConfined = "/proc/self/attr/apparmor/current"
+
+// profileOf returns the profile of a label of AppArmor, such as "NAME (enforce)", or "" if it restricts nothing.
+func profileOf(label string) string {
+	i := strings.LastIndex(label, " (")
+	if i < 0 || label[i:] == " (unconfined)" || label[i:] == " (complain)" {
+		return ""
+	}
+	return label[:i]
+}
+
+// noNamespace returns why there is no namespace, or no file system for it. profile is that of AppArmor for this
+// process, or "".
+func noNamespace(se *fork.StepError, profile string) string {
 	why := ""
 	name := se.Name
 	switch se.Errno {
@@ -91,6 +104,13 @@ func noNamespace(se *fork.StepError) string {
 			"(sysctl user.max_user_namespaces and so on)"
 	case syscall.EPERM, syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
+		if profile != "" {
+			why = "; zsbx runs under AppArmor's profile " + profile + ", which may refuse it, as another security " +
+				"module or a container's seccomp filter may"
+		}
+		if profile != "" && se.Tag == mounts.TagUnshare {
+			why += `; if that profile does, the line "userns," in it allows it`
+		}
 		if se.Tag == mounts.TagProc && se.Errno == syscall.EPERM {
 			why = "; parts of the /proc here are covered, as in a container"
 		}
@@ -104,7 +124,7 @@ func noOverlay(se *fork.StepError) string {
 	why := ""
 	switch se.Errno {
 	case syscall.ENODEV:
-		why = "; this kernel has no overlay"
+		why = "; this kernel has no overlay, or can't load its module: try sudo modprobe overlay"
 	case syscall.EOPNOTSUPP:
 		why = "; the file system of zsbx's state has no user attributes (user.*), as tmpfs before Linux 6.6: " +
 			"set XDG_STATE_HOME to a directory on another"

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/enforce/mounts"
+	"github.com/zsbx/zsbx/internal/fork"
 )
 
 // TestUserNSRefusal: each kind of machine that refuses user namespaces gets its own reason.
@@ -79,6 +82,37 @@ func TestAppArmorAllows(t *testing.T) {
 		})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%q, %q: %q", c.sysctl, c.label, got)
+		}
+	}
+}
+
+// TestAppArmorProfile: where zsbx runs under a profile of AppArmor that refuses a namespace, the reason names it, and no
+// profile for zsbx is proposed, which would not hold under it. The controls: no profile, and one that restricts nothing.
+func TestAppArmorProfile(t *testing.T) {
+	for _, c := range []struct {
+		label, profile string
+		hint           bool
+	}{
+		{"", "", true},
+		{"unconfined", "", true},
+		{"zsbx (unconfined)", "", true},
+		{"tried (complain)", "", true},
+		{"my shell (enforce)", "my shell", false},
+		{"a//&b (kill)", "a//&b", false},
+	} {
+		if got := profileOf(c.label); got != c.profile {
+			t.Errorf("%q: the profile %q", c.label, got)
+		}
+		hint := lateHint(unix.EACCES, func(file string) string {
+			return map[string]string{apparmorSysctl: "1", apparmorConfined: c.label}[file]
+		})
+		if (hint != "") != c.hint {
+			t.Errorf("%q: the hint %q", c.label, hint)
+		}
+		why := noNamespace(&fork.StepError{Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: unix.EACCES}, c.profile)
+		named := strings.Contains(why, "under AppArmor's profile "+c.profile+",") && strings.Contains(why, `"userns,"`)
+		if named != (c.profile != "") || !strings.Contains(why, "seccomp filter") {
+			t.Errorf("%q: %s", c.label, why)
 		}
 	}
 }
