@@ -272,7 +272,6 @@ func TestUndoKeepsLooks(t *testing.T) { bothStages(t, testUndoKeepsLooks) }
 
 func testUndoKeepsLooks(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "echo old >a; echo old >b; ln b c")
-	old := snapshot(t, w.tree)
 	w.write(t, "echo new >a; echo new >b; ln b c; ln b n; mkdir d; echo new >d/e; echo new >d/f; ln b d/g")
 	w.apply(t, Options{})
 	sh(t, w.tree, "touch -r a ref; echo abc >a; touch -r ref a; touch -r d/e ref; echo abc >d/e; touch -r ref d/e; rm ref")
@@ -286,7 +285,7 @@ old
 abc' ] && [ ! -e n ] && [ b -ef c ]`)
 
 	w = newWorld(t, t.TempDir(), "echo old >a; echo old >b; ln b c")
-	old = snapshot(t, w.tree)
+	old := snapshot(t, w.tree)
 	w.write(t, "echo new >a; echo new >b; ln b c; ln b n; mkdir d; echo new >d/e; ln b d/g")
 	w.apply(t, Options{})
 	if err := Undo(w.Layer, Options{}); err != nil {
