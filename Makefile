@@ -62,6 +62,7 @@ install: build # BSD's install has another -D
 	install -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
 	install -m 644 completions/_zsbx $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_zsbx
 	install -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "$(PREFIX)/bin is not in PATH" ;; esac
 
 clean:
 	rm -f zsbx

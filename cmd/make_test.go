@@ -95,3 +95,32 @@ func TestSoakEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestMakeInstallPath: make install says if its directory of programs is not in PATH. The program is this test's.
+func TestMakeInstallPath(t *testing.T) {
+	t.Parallel()
+	makes := testkit.NeedProgram(t, "make")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte(readPage(t, "../Makefile")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"zsbx", "man/zsbx.1", "completions/zsbx.bash", "completions/_zsbx", "completions/zsbx.fish"} {
+		err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), nil, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	prefix := filepath.Join(dir, "prefix")
+	for path, want := range map[string]bool{"": true, ":" + filepath.Join(prefix, "bin"): false} {
+		c := exec.Command(makes, "-C", dir, "install", "GO=true", "PREFIX="+prefix)
+		c.Env = append(os.Environ(), "MAKEFLAGS=", "PATH="+os.Getenv("PATH")+path)
+		out, err := c.CombinedOutput()
+		said := strings.Contains(string(out), "\n"+filepath.Join(prefix, "bin")+" is not in PATH\n")
+		if err != nil || said != want {
+			t.Errorf("PATH with %q: %v, %v\n%s", path, said, err, out)
+		}
+	}
+}
