@@ -162,6 +162,10 @@ func (r *Resolver) Find(ctx context.Context, name string) Found {
 	if r.Synthetic && err != nil {
 		return r.invent(name, netip.Addr{})
 	}
+	if err != nil && !errors.Is(err, ErrNotFound) && ctx.Err() == nil {
+		failed := v.Fail(rule.Upstream, "its name could not be resolved")
+		r.Events(egress.Event{Kind: egress.Refused, Verdict: failed, Lookup: true})
+	}
 	return Found{Err: err}
 }
 

@@ -218,7 +218,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestModes: names that don't exist, and names that only a proxy knows.
+// TestModes: names that don't exist, names that nobody knows, and names that only a proxy knows.
 func TestModes(t *testing.T) {
 	var refused []string
 	_, r := newWorld(t, func(c *Config) {
@@ -232,6 +232,15 @@ func TestModes(t *testing.T) {
 	}
 	if len(refused) != 2 || !strings.Contains(refused[1], "--allow-private-host inside.example") {
 		t.Errorf("refused: %q", refused)
+	}
+	refused = nil
+	_, r = newWorld(t, func(c *Config) {
+		c.Events = func(e egress.Event) { refused = append(refused, e.Verdict.Line("")) }
+	})
+	ask(t, r, "gone.example.", typeA)
+	ask(t, r, "broken.example.", typeA)
+	if fmt.Sprint(refused) != "[broken.example: its name could not be resolved]" {
+		t.Errorf("upstream does not answer: %q", refused)
 	}
 	_, r = newWorld(t, func(c *Config) { c.Synthetic = true })
 	if got := ask(t, r, "gone.example.", typeA); got != "Success 198.18.0.1" {

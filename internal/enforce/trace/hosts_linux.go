@@ -44,12 +44,17 @@ func (r *Recorder) Relayed(c *broker.Call) (refused func(rule.Verdict)) {
 	}
 }
 
-// Event records a name that is not resolved, since it is refused. Whose question that was is not known.
+// Event records a name that is not resolved, since it is refused or can't be. Whose question that was is
+// not known. The errors are those of getaddrinfo(3).
 func (r *Recorder) Event(e egress.Event) {
 	if e.Kind != egress.Refused || !e.Lookup {
 		return
 	}
 	x := Refusal{Count: 1}
-	x.host(&e.Verdict, "EAI_NONAME") // getaddrinfo(3)
+	errno := "EAI_NONAME"
+	if e.Verdict.Reason == rule.Upstream {
+		errno = "EAI_AGAIN"
+	}
+	x.host(&e.Verdict, errno)
 	r.add(x, 0)
 }
