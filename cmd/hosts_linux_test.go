@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,9 @@ func needBed(t *testing.T) {
 	}
 }
 
+// closedPath is what zsbx says where the user has, for example, a ~/go/bin.
+var closedPath = regexp.MustCompile(`(?m)^zsbx: warning: on PATH but closed.*\n`)
+
 // run runs a command and returns its exit status.
 func (b *bed) run(t *testing.T, argv ...string) int {
 	t.Helper()
@@ -75,7 +79,7 @@ func (b *bed) run(t *testing.T, argv ...string) int {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	b.out = strings.TrimSpace(out.String())
+	b.out = strings.TrimSpace(closedPath.ReplaceAllString(out.String(), ""))
 	log, err := os.ReadFile(b.Log())
 	if err != nil {
 		t.Fatal(err, b.out)
