@@ -122,8 +122,10 @@ func (o *OwnNet) Socket(r fork.SocketRequest) (fd int, _ unix.Errno) {
 	if err != nil {
 		unix.Close(o.line)
 		o.line = -1
-		const text = "the command can reach no host any more: no sockets can be made in its session's network: "
-		o.fault = text + err.Error()
+		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) { // else the session ends with the keeper
+			const text = "the command can reach no host any more: no sockets can be made in its session's network: "
+			o.fault = text + err.Error()
+		}
 		return -1, unix.EACCES
 	}
 	if errno&fork.NoNetwork != 0 {
