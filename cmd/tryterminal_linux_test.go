@@ -49,7 +49,7 @@ var tryDialogues = []struct {
 		{"d\r", "+++ b/f"}, {"", "+more"}, {"", "- g: removed file"}, {"", asked}, {"t\r", "$"}, {"echo sta''tus=$? $(ls)\r", "status=3 f g"},
 	}},
 	{"a long difference", []turn{
-		{"@ try -- sh -c 'for i in $(seq 3000); do echo line$i >f$i; done; exit 3'\r", asked}, {"d\r", "+line1"}, {"\x03", asked}, {"t\r", "thrown away$"},
+		{"@ try -- sh -c 'for i in $(seq 30); do seq 100000 >f$i; done; exit 3'\r", asked}, {"d\r", "+20"}, {"\x03", asked}, {"t\r", "thrown away$"},
 		{"echo sta''tus=$? $(ls)\r", "status=3\r\n$"},
 	}},
 	{"choose", []turn{
