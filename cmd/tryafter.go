@@ -76,7 +76,8 @@ func (a *app) applyClean(l *layer.Layer) error {
 	if err != nil {
 		a.hintLayer(l)
 	}
-	if len(res.Conflicts)+len(res.Refused) > 0 && !errors.Is(err, apply.ErrStopped) { // only now
+	held := len(res.Conflicts)+len(res.Refused) > 0 || res.Left > 0 // only now
+	if held && !errors.Is(err, apply.ErrStopped) {
 		return status(exitHeld)
 	}
 	if err != nil {

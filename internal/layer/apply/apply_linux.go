@@ -231,7 +231,7 @@ func (w *work) goOn() error {
 
 // round does what is planned.
 func (w *work) round(p *plan) error {
-	r := &round{State: staging}
+	r := &round{N: w.j.next(), State: staging}
 	w.j.Rounds = append(w.j.Rounds, r)
 	err := w.makeStages(r, p)
 	if err == nil {
@@ -358,11 +358,25 @@ func (w *work) back(u *unit) error {
 	if u.Since {
 		return errChanged
 	}
+	if u.Op == layer.Remove && w.neverOut(u) {
+		return nil
+	}
 	err := w.move(u, u.Old, u.New, u.Kept)
 	if u.Op == layer.Add && err == errGone {
 		return nil // somebody has removed it
 	}
 	return err
+}
+
+// neverOut reports whether what is to be removed was not taken out, or is back. In a tree somebody else may have
+// taken it from the staging directory.
+func (w *work) neverOut(u *unit) bool {
+	t := w.trees[u.Tree]
+	if t.gone != nil || t.inTree {
+		return false
+	}
+	staged, err := inodeAt(t.stage, u.name())
+	return err == nil && staged == 0
 }
 
 // sync writes to the disk what a round has in its trees.

@@ -26,7 +26,7 @@ func (w *work) makeStages(r *round, p *plan) error {
 			return err
 		}
 		r.Dirs = append(r.Dirs, &dir{Tree: n, Path: []byte("."), Ino: ino, Old: old})
-		round := strconv.Itoa(len(w.j.Rounds))
+		round := strconv.Itoa(r.N)
 		r.Stages = append(r.Stages, &stage{Tree: n, Name: ".zsbx-try-" + w.l.Session + "-" + round,
 			Kept: fmt.Sprintf("%s%s-%d", layer.KeptPrefix, round, n)})
 	}
@@ -204,10 +204,22 @@ func (w *work) set(dirs []*dir, new bool) {
 			continue
 		}
 		_ = w.advance(d.Count) // what is left is quick
-		if err == nil {
+		switch {
+		case err == nil:
 			w.res.Applied += d.Count
+		case d.Count > 0:
+			c := layer.Change{Tree: d.Tree, Path: string(d.Path), Op: layer.Modify, Type: os.ModeDir}
+			_ = w.res.leave(c, notSet(err))
 		}
 	}
+}
+
+// notSet is why a directory does not look as it is to look.
+func notSet(err error) error {
+	if errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENOENT) {
+		return errChanged
+	}
+	return refusal("its mode, owner or attributes can't be set: " + err.Error())
 }
 
 // inside calls f with a directory of a round, if it still is there.

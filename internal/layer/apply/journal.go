@@ -31,10 +31,20 @@ type journal struct {
 
 // round is one apply.
 type round struct {
+	N      int // no other has it, since staging directories are named by it
 	State  string
 	Stages []*stage
 	Units  []*unit
 	Dirs   []*dir
+}
+
+// next returns the number of the next round. A round in the middle may have gone.
+func (j *journal) next() int {
+	n := 0
+	for _, r := range j.Rounds {
+		n = max(n, r.N)
+	}
+	return n + 1
 }
 
 // stage is a staging directory.

@@ -34,6 +34,7 @@ type node struct {
 	stays   bool // something in it is not made
 	open    bool // and that was not decided
 	decided bool // it is decided that it is not made
+	kept    bool // it stays with the directory that it is in
 }
 
 // at is a place in a tree.
@@ -163,8 +164,11 @@ func (p *plan) add(n *node) {
 	above := n.above
 	whole := above != nil && (comes(above.Change) || goes(above.Change))
 	if whole && !above.take {
-		whole = above.Op != layer.Remove // a directory that stays does not keep what was removed in it
-		n.take = n.take && !whole
+		// A directory that stays does not keep what was removed in it, but one in whose place there was to be something
+		// else keeps all.
+		n.kept = above.kept || above.Op != layer.Remove
+		whole = n.kept
+		n.take = n.take && !n.kept
 	}
 	if !n.take {
 		p.stay[place(n.Change).above()] = true
