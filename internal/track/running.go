@@ -129,9 +129,9 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 }
 
 // nothingLeft reports whether a session that is to be kept has nothing to keep. The keeper
-// writes that right after the command's end.
+// writes that right after the command's end, but on a busy machine it may have to wait for a processor.
 func (s *Session) nothingLeft() bool {
-	for try := 0; s.news.exited && try < 2; try++ {
+	for try := 0; s.news.exited && try < 30; try++ {
 		s.listen()
 		if s.empty() {
 			s.news.emptied = true
