@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/layer/review"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // exitHeld is the exit status with --apply clean of a command that ended with 0, if its layer was kept:
@@ -76,8 +77,10 @@ func (a *app) applyClean(l *layer.Layer) error {
 	if err != nil {
 		a.hintLayer(l)
 	}
-	held := len(res.Conflicts)+len(res.Refused) > 0 || res.Left > 0 // only now
-	if held && !errors.Is(err, apply.ErrStopped) {
+	if _, failed := errors.AsType[*policy.Error](err); failed { // or a signal has stopped it
+		return err
+	}
+	if len(res.Conflicts)+len(res.Refused) > 0 || res.Left > 0 { // only now
 		return status(exitHeld)
 	}
 	if err != nil {
