@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -187,18 +188,22 @@ func damages() []damage {
 func (h *harness) spoil() error {
 	type one struct {
 		damage
+		kind string // of the file
 		dead bool
 	}
 	var list []one
 	for _, d := range damages() {
-		list = append(list, one{d, false}, one{d, true})
+		for _, kind := range []string{".session", ".untold"} {
+			list = append(list, one{d, kind, false}, one{d, kind, true})
+		}
 	}
 	h.table.row("records")
 	return eachOf(h.alone(), list, func(s *scene, o one) error {
 		defer s.clean(h.self)
 		r, err := h.plain(s, h.argv(s, scenario{flags: []string{"--keep"}}, "probe"), nil)
 		files := s.records()
-		if err == nil && len(files) != 1 {
+		at := slices.IndexFunc(files, func(f string) bool { return filepath.Ext(f) == o.kind })
+		if err == nil && (len(files) != 2 || at < 0) {
 			err = fmt.Errorf("records of one session: %q", files)
 		}
 		if err != nil {
@@ -207,15 +212,15 @@ func (h *harness) spoil() error {
 		if o.dead {
 			s.kill()
 		}
-		if err := o.do(files[0]); err != nil {
+		if err := o.do(files[at]); err != nil {
 			return err
 		}
 		ps := exec.Command(h.zsbx, "ps")
 		ps.Env, ps.Stdout, ps.Stderr = s.env(), io.Discard, io.Discard
 		psErr := ps.Run()
 		what := "--all"
-		if o.name == "gone" && !o.dead { // ps names its keeper and its id, and only by that it can be reaped
-			what = strings.TrimSuffix(filepath.Base(files[0]), ".session")
+		if o.kind == ".session" && o.name == "gone" && !o.dead { // ps names its keeper and its id, and only by that it can be reaped
+			what = strings.TrimSuffix(filepath.Base(files[at]), o.kind)
 		}
 		r.reap = s.reap(h.zsbx, what)
 		if psErr != nil {
@@ -223,7 +228,7 @@ func (h *harness) spoil() error {
 		}
 		r.left, r.ran = s.left(testkit.Patience), true
 		c, why := judge(r)
-		h.say("records", fmt.Sprintf("%s, %s, dead %v", filepath.Ext(files[0]), o.name, o.dead), c, why, r)
+		h.say("records", fmt.Sprintf("%s, %s, dead %v", o.kind, o.name, o.dead), c, why, r)
 		return nil
 	})
 }
