@@ -122,8 +122,8 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 			ids = append(ids, i.ID)
 		}
 	}
-	notes, unread := st.Notes("")
-	for _, n := range notes { // the session may be gone
+	notes, unread := st.NotesBut(ids) // those tell theirs when they are reaped
+	for _, n := range notes {         // the session may be gone
 		if !n.Lives && !slices.Contains(ids, n.ID) {
 			ids = append(ids, n.ID)
 		}

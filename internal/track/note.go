@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -100,17 +101,24 @@ func (s *Session) Told() {
 	}
 }
 
-// Notes returns the notes of sessions whose command ran in dir, or of all for "". Those whose
-// supervisor lives, or that another process is telling, are left out. The error says what can't
-// be listed or read.
+// Notes returns the notes of sessions whose command ran in dir. Those whose supervisor lives, or
+// that another process is telling, are left out. The error says what can't be listed or read.
 func (s *Store) Notes(dir string) ([]*Note, error) {
 	mark := noteMark(dir)
-	return s.notes(func(name string) bool { return dir == "" || strings.HasSuffix(name, mark) })
+	return s.notes(func(name string) bool { return strings.HasSuffix(name, mark) })
 }
 
 // NotesOf returns the notes of one session.
 func (s *Store) NotesOf(session string) ([]*Note, error) {
 	return s.notes(func(name string) bool { return strings.HasPrefix(name, session+".") })
+}
+
+// NotesBut returns the notes of all sessions but those with the given ids.
+func (s *Store) NotesBut(ids []string) ([]*Note, error) {
+	return s.notes(func(name string) bool {
+		id, _, _ := strings.Cut(name, ".")
+		return !slices.Contains(ids, id)
+	})
 }
 
 // notes opens only those with a name that is wanted: nobody else can tell a note while it is open.
