@@ -2,6 +2,7 @@ package safepath
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -16,14 +17,17 @@ import (
 // go on writing to. It follows no link. What is not there is no error.
 func RemoveTree(name string) error {
 	above, err := openDir(filepath.Dir(name))
+	if err == unix.ENOENT {
+		return nil
+	}
 	if err == nil {
 		defer unix.Close(above)
 		err = RemoveAt(above, filepath.Base(name))
 	}
-	if err == nil || err == unix.ENOENT {
-		return nil
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
-	return &fs.PathError{Op: "remove", Path: name, Err: err}
+	return nil
 }
 
 // RemoveAt is RemoveTree for what an open directory has by a name.
@@ -35,7 +39,7 @@ func RemoveAt(dir int, name string) error {
 	unlock(dir, name)
 	top, err := OpenAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	defer unix.Close(top)
 	for range 1 << 22 { // levels: a process that reap can't find may go on making more
@@ -59,6 +63,11 @@ func remove(dir int, name string) error {
 			err = noFile
 		}
 	}
+	return unlessGone(err)
+}
+
+// unlessGone returns an error, or nil if it says that a file is not there.
+func unlessGone(err error) error {
 	if err == unix.ENOENT {
 		return nil
 	}
@@ -69,7 +78,7 @@ func remove(dir int, name string) error {
 func empty(dir int, more func(name string) error) (failed error) {
 	fd, err := OpenAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	d := os.NewFile(uintptr(fd), ".")
 	defer d.Close()
@@ -85,7 +94,7 @@ func empty(dir int, more func(name string) error) (failed error) {
 			failed = cmp.Or(failed, left)
 		}
 	}
-	if err != io.EOF {
+	if err != io.EOF && !errors.Is(err, fs.ErrNotExist) {
 		failed = cmp.Or(failed, err)
 	}
 	return failed
@@ -96,11 +105,11 @@ func empty(dir int, more func(name string) error) (failed error) {
 func raise(top int, name string) error {
 	dir, err := OpenAt(top, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	defer unix.Close(dir)
 	err = empty(dir, func(below string) error {
-		return unix.Renameat(dir, below, top, strconv.FormatUint(rand.Uint64(), 36))
+		return unlessGone(unix.Renameat(dir, below, top, strconv.FormatUint(rand.Uint64(), 36)))
 	})
 	return cmp.Or(err, remove(top, name))
 }

@@ -4,9 +4,12 @@ package safepath
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,5 +137,31 @@ func TestOpenLong(t *testing.T) {
 	}
 	if _, err := OpenBelow(top, strings.Repeat("d", 5000), os.O_RDONLY); err == nil {
 		t.Error("a name that is too long was opened")
+	}
+}
+
+// TestRemoveTreeTwice removes a tree in two threads: each says that it is gone only when it is.
+func TestRemoveTreeTwice(t *testing.T) {
+	for range 50 {
+		top := filepath.Join(t.TempDir(), "top")
+		for n := range 4 {
+			deep := filepath.Join(top, strings.Repeat("d/", n), strconv.Itoa(n))
+			if err := os.MkdirAll(filepath.Join(deep, "x/y/z"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		errs := make(chan error)
+		for range 2 {
+			go func() {
+				err := RemoveTree(top)
+				if _, left := os.Lstat(top); err == nil && !errors.Is(left, fs.ErrNotExist) {
+					err = fmt.Errorf("said to be removed: %v", left)
+				}
+				errs <- err
+			}()
+		}
+		if err := errors.Join(<-errs, <-errs); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
