@@ -25,7 +25,7 @@ func (a *app) purge(st *track.Store, dryRun bool) error {
 			return fmt.Errorf("not purged: a session has begun, or there is what is not zsbx's: %w", err)
 		}
 		for _, x := range layers {
-			err = errors.Join(err, drop(x.Layer))
+			err = errors.Join(err, drop(x.Layer, false))
 		}
 		if err != nil {
 			return err

@@ -86,7 +86,7 @@ func (a *app) applyClean(l *layer.Layer) error {
 	if err != nil {
 		return err
 	}
-	return drop(l)
+	return drop(l, false)
 }
 
 // joinTry adds what followed the end of a command to what the run ends with.
@@ -180,7 +180,7 @@ func (a *app) ask(command *supervise.Command, r *reviewed) error {
 		}
 		return a.apply(r.l, o)
 	case discardAnswer:
-		err := drop(r.l)
+		err := drop(r.l, false)
 		if err == nil {
 			a.say.line("try", "36", "thrown away")
 		}

@@ -17,7 +17,8 @@ import (
 
 func newTryDiscard(a *app) *cobra.Command {
 	older := time.Duration(-1)
-	c := commandBelow("discard", func(refs []string) error { return a.discardTry(refs, older) })
+	var force bool
+	c := commandBelow("discard", func(refs []string) error { return a.discardTry(refs, older, force) })
 	c.ValidArgsFunction = completeLayers
 	fs := c.Flags()
 	a.flag(fs, "older", "string", "", "throw away all layers that are older than the time `D`, such as 7d or 12h",
@@ -25,6 +26,7 @@ func newTryDiscard(a *app) *cobra.Command {
 			older, err = parseDays(s)
 			return err
 		})
+	fs.BoolVar(&force, "force", false, "throw a layer away although an apply of it has not ended: what that has changed so far stays")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
@@ -46,7 +48,7 @@ func parseDays(s string) (d time.Duration, err error) {
 }
 
 // discardTry throws layers away: those that are older than a time, if that is not negative, else those that are named.
-func (a *app) discardTry(refs []string, older time.Duration) error {
+func (a *app) discardTry(refs []string, older time.Duration, force bool) error {
 	a.failIf(older >= 0 && len(refs) > 0, "--older and layers can't be used together")
 	if older < 0 {
 		a.needLayer(refs)
@@ -62,7 +64,7 @@ func (a *app) discardTry(refs []string, older time.Duration) error {
 	t := &table{}
 	var gone []string
 	for _, l := range all {
-		if err := discard(l); err != nil {
+		if err := discard(l, force); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -85,24 +87,26 @@ func olderLayers(d time.Duration) (old []*layer.Layer, _ error) {
 }
 
 // discard throws a layer away, once its session can't write to it any more.
-func discard(l *layer.Layer) error {
+func discard(l *layer.Layer, force bool) error {
 	if err := supervise.Over(l); err != nil {
 		return err
 	}
-	return drop(l)
+	return drop(l, force)
 }
 
-// drop throws a layer away. What was applied of it stays, and can't be taken back any more.
-func drop(l *layer.Layer) error {
+// drop throws a layer away. What was applied of it stays, and can't be taken back any more. Only with force an
+// apply need not have ended.
+func drop(l *layer.Layer, force bool) error {
 	if l.Damage != nil {
 		return l.Remove()
 	}
-	if pending, _ := apply.Pending(l); pending { // Drop says what is wrong with it
+	if pending, _ := apply.Pending(l); pending && !force { // Drop says what is wrong with it
 		id := l.Session[:shortest]
-		return refusal(supervise.CodeSession, "zsbx try apply "+id+"\nzsbx try apply "+id+" --undo",
+		return refusal(supervise.CodeSession,
+			"zsbx try apply "+id+"\nzsbx try apply "+id+" --undo\nzsbx try discard "+id+" --force",
 			"an apply of layer %s has not ended", l.Session)
 	}
-	if err := apply.Drop(l); err != nil {
+	if err := apply.Drop(l, force); err != nil {
 		return err
 	}
 	return l.Remove()

@@ -112,14 +112,14 @@ func notAll(left []string) error {
 }
 
 // Drop removes what applies have left in trees, so that nothing can be taken back any more. It is
-// called before Layer.Remove.
-func Drop(l *layer.Layer) error {
+// called before Layer.Remove. Only with cut it drops an apply that has not ended: what that has changed so far stays.
+func Drop(l *layer.Layer, cut bool) error {
 	w, err := begin(l, Options{}, true)
 	if err != nil {
 		return err
 	}
 	defer w.end()
-	if w.j.pending() {
+	if w.j.pending() && !cut {
 		return fmt.Errorf("an apply of layer %s has not ended", l.Session)
 	}
 	for i := len(w.j.Rounds) - 1; i >= 0; i-- {

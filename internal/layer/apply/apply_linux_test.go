@@ -392,7 +392,7 @@ func TestFull(t *testing.T) {
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
 	w.apply(t, rest)
-	if err := Drop(w.Layer); err != nil {
+	if err := Drop(w.Layer, false); err != nil {
 		t.Fatal(err)
 	}
 	if kept() != nil {

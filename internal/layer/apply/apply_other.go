@@ -14,4 +14,4 @@ func Apply(*layer.Layer, Options) (Result, error) { return Result{}, errNoLayers
 
 func Undo(*layer.Layer, Options) error { return errNoLayers }
 
-func Drop(*layer.Layer) error { return errNoLayers }
+func Drop(*layer.Layer, bool) error { return errNoLayers }

@@ -178,7 +178,7 @@ func TestRaceKinds(t *testing.T) {
 			_ = Undo(w.Layer, Options{})
 		}
 		if round%4 == 0 {
-			_ = Drop(w.Layer)
+			_ = Drop(w.Layer, false)
 		}
 		stop()
 		if err != nil {

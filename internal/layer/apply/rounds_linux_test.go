@@ -92,3 +92,38 @@ func TestKeptWhole(t *testing.T) {
 2
 mine' ]`)
 }
+
+// TestDropCut: what a cut-off apply had set aside can have gone, and its tree. Only then it can neither go on nor
+// back. It can be dropped.
+func TestDropCut(t *testing.T) { bothStages(t, testDropCut) }
+
+func testDropCut(t *testing.T) {
+	for _, c := range []struct {
+		gone string // a script
+		ends bool   // it can go on and back
+	}{{"true", true}, {"rm -rf ../state/*/old-* ../state/*/*/old-* .zsbx-*", false}, {"rm -r $PWD", false}} {
+		w := newWorld(t, memory(t), "echo old >a; echo old >b")
+		w.overlay(t, "echo new >a; echo new >b")
+		n := 0
+		stopped := func() bool {
+			n++
+			return n > 2
+		}
+		if _, err := Apply(w.Layer, Options{Stopped: stopped}); err == nil {
+			t.Fatal("it was not stopped")
+		}
+		sh(t, w.tree, c.gone)
+		if err := Drop(w.Layer, false); err == nil {
+			t.Error("dropped")
+		}
+		if err := Undo(w.Layer, Options{}); (err == nil) != c.ends {
+			t.Errorf("%s: undo: %v", c.gone, err)
+		}
+		if _, err := Apply(w.Layer, Options{}); (err == nil) != c.ends {
+			t.Errorf("%s: apply: %v", c.gone, err)
+		}
+		if err := Drop(w.Layer, true); err != nil {
+			t.Errorf("%s: %v", c.gone, err)
+		}
+	}
+}
