@@ -22,22 +22,23 @@ const maxSearched = 1_000_000
 const maxNested = 8
 
 // learn finds the links in trees by which programs outside come to what they run or trust, and what git's settings
-// name: such a file may have any name. A link that a change makes is judged itself.
+// name: such a file may have any name, and be in another tree. A link that a change makes is judged itself.
 func (r *Review) learn() {
-	changed := make(map[int]bool)
+	if len(r.Changes) == 0 {
+		return
+	}
 	repos := make(map[key]bool)
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		changed[c.Tree] = true
 		for _, repo := range reposIn(c.Path) {
 			repos[key{c.Tree, repo}] = true
 		}
 	}
 	links := make(map[int][]string)
-	for tree := range changed {
+	for tree := range r.trees {
 		found, whole := r.files.Find(tree)
 		links[tree] = found.Links
-		r.unknown[tree] = !whole
+		r.unknown = r.unknown || !whole
 		for _, repo := range found.Repos {
 			repos[key{tree, repo}] = true
 		}

@@ -86,8 +86,8 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 	if !is {
 		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
 	}
-	if !is && r.unknown[c.Tree] {
-		return "not all links and git settings of the tree were read: one may lead here", true
+	if !is && r.unknown {
+		return "not all links and git settings of the trees were read: one may lead here", true
 	}
 	return why, is
 }

@@ -22,7 +22,7 @@ type Review struct {
 	files     Files
 	at        map[key]int      // where a change is in Changes
 	names     map[key][]string // other names of a path, by way of links, that programs outside know
-	unknown   map[int]bool     // trees of which not all links and settings are known
+	unknown   bool             // not all links and settings of the trees are known
 	user      []gitconfig.Setting
 	left      int      // bytes of settings that may still be read
 	looks     [][]Look // for each change
@@ -49,7 +49,6 @@ func New(l *layer.Record, changes []layer.Change, files Files, dir string, user 
 		Changes: changes, dir: dir, files: files, left: maxSettings, user: user,
 		looks:     make([][]Look, len(changes)),
 		names:     make(map[key][]string),
-		unknown:   make(map[int]bool),
 		protected: make(map[string]bool),
 	}
 	for _, t := range l.Trees {

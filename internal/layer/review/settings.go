@@ -18,11 +18,11 @@ const (
 	costsPath   = 4096
 )
 
-// spend reports whether so much may still be read for a tree. If not, more settings may name what is in it.
-func (r *Review) spend(tree, cost int) bool {
+// spend reports whether so much may still be read. If not, more settings may name what is in any tree.
+func (r *Review) spend(cost int) bool {
 	r.left -= cost
 	if r.left < 0 {
-		r.unknown[tree] = true
+		r.unknown = true
 	}
 	return r.left >= 0
 }
@@ -62,7 +62,7 @@ func (r *Review) learnSettings(repo key) {
 		paths, hooks := protect.Named(s)
 		for _, name := range paths {
 			for _, top := range tops {
-				if !r.spend(top.tree, costsPath) {
+				if !r.spend(costsPath) {
 					return
 				}
 				r.protect(top, name, hooks)
@@ -119,13 +119,13 @@ func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitcon
 // read returns what a file has in the tree and in the layer.
 func (r *Review) read(at key) (texts []string) {
 	for _, old := range []bool{true, false} {
-		if !r.spend(at.tree, costsFile) {
+		if !r.spend(costsFile) {
 			return nil
 		}
 		text, err := r.files.Text(at.tree, at.path, old)
 		if len(text) > maxText {
-			r.unknown[at.tree] = true
-		} else if err == nil && r.spend(at.tree, len(text)) {
+			r.unknown = true
+		} else if err == nil && r.spend(len(text)) {
 			texts = append(texts, string(text))
 		}
 	}
