@@ -46,7 +46,7 @@ func typable(t *testing.T, hint string) string {
 		if err != nil {
 			return err.Error()
 		}
-	case !slices.Contains([]string{"cat", "cp", "cd", "find", "sudo"}, words[0]):
+	case !slices.Contains([]string{"cat", "chmod", "cp", "cd", "find", "sudo"}, words[0]):
 		return "neither flags nor a command that is known"
 	}
 	return ""

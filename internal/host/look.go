@@ -63,6 +63,12 @@ func (h *Host) MayOpen(dir string, st Stat) bool {
 	return !errors.Is(h.Look(dir+"/.").Err, fs.ErrPermission)
 }
 
+// MayChmod reports whether this user can change the mode of what is at a path (chmod(2)).
+func (h *Host) MayChmod(p string) bool {
+	at := h.Look(p)
+	return at.Presence == Present && (h.UID == 0 || at.Stat.UID == h.UID)
+}
+
 // MayReach reports whether a command could look at a path at which zsbx can't look: it may
 // change the mode of the innermost directory on the way that can be seen.
 func (h *Host) MayReach(p string) bool {

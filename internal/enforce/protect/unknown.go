@@ -78,7 +78,7 @@ func (c *protector) unread(file string, why error) {
 // fact adds a fact about a path that can't be looked at.
 func (c *protector) fact(promise, p string, why error) {
 	f := Fact{Promise: promise, Why: p + " can't be looked into: " + files.Plain(why).Error()}
-	if errors.Is(why, fs.ErrPermission) {
+	if errors.Is(why, fs.ErrPermission) && c.host.MayChmod(p) {
 		f.Hint = "chmod u+rwX " + shell.Quote(p)
 	}
 	c.out.Facts = append(c.out.Facts, f)

@@ -299,6 +299,37 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
+// TestHintIsForOwner: only who may change the mode of a directory is told to do so.
+func TestHintIsForOwner(t *testing.T) {
+	h, err := host.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := fullTree(t)
+	dir := tree + "/closed"
+	write(t, dir+"/file", "x")
+	for _, own := range []bool{true, false} {
+		if !own {
+			h.UID++ // nothing is the user's
+		}
+		bad := faulty(h, func(l lookUp) error {
+			if l == (lookUp{"readdir", dir}) {
+				return &fs.PathError{Op: l.doing, Path: l.path, Err: syscall.EACCES}
+			}
+			return nil
+		})
+		facts := find(bad, tree).Facts
+		if len(facts) == 0 {
+			t.Fatal("nothing is said")
+		}
+		for _, f := range facts {
+			if (f.Hint != "") != own {
+				t.Errorf("own directory: %t; hint: %q", own, f.Hint)
+			}
+		}
+	}
+}
+
 // TestUnknownStrange: a new repository is not plain if one look-up into it fails.
 func TestUnknownStrange(t *testing.T) {
 	h, err := host.ThisHost()
