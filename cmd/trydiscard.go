@@ -26,7 +26,8 @@ func newTryDiscard(a *app) *cobra.Command {
 			older, err = parseDays(s)
 			return err
 		})
-	fs.BoolVar(&force, "force", false, "throw a layer away although an apply of it has not ended: what that has changed so far stays")
+	fs.BoolVar(&force, "force", false,
+		"throw a layer away although an apply of it has not ended: what that has changed so far stays")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
