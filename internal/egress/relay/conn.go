@@ -63,7 +63,7 @@ func (c *conn) opening() (next func()) {
 	}
 	c.is(v)
 	raw := v.Raw() || v.Rule.Direct()
-	if raw && !c.connect(v) { // the server may be the first to speak
+	if raw && !c.connect(v.ByRaw()) { // the server may be the first to speak
 		return nil
 	}
 	if !v.Looks() {
@@ -102,10 +102,10 @@ func (c *conn) say(k egress.Kind) {
 // connect sees to it that there is a connection upstream, and begins to pass on what comes from there.
 func (c *conn) connect(v rule.Verdict) bool {
 	c.is(v)
-	other := c.up != nil && c.up.name != "" && c.up.proxy == nil && c.up.name != v.Host
+	other := c.up != nil && !c.up.serves(v)
 	if c.begun {
 		if other {
-			c.refuse(v.Fail(rule.Upstream, "a proxy was asked for another name of the address"))
+			c.refuse(v.Fail(rule.Upstream, "a proxy was asked for something else at the address"))
 		}
 		return !other
 	}

@@ -74,6 +74,53 @@ func TestProxies(t *testing.T) {
 	}
 }
 
+// TestProxyOfTwoKinds: a proxy that takes requests gets nothing else, though another name of the address is allowed raw
+// bytes or TLS.
+func TestProxyOfTwoKinds(t *testing.T) {
+	p, err := ParseProxies(Variables{HTTPProxy: "http://proxy.example:3128", HTTPSProxy: "proxy.example:3128"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, "a.example:8080/http, b.example:8080, c.example:8080/tls", func(c *Config) { c.Proxies = p })
+	asked := make(chan string, 10)
+	w.serve("proxy.example:3128", func(c *net.TCPConn) {
+		in := bufio.NewReader(c)
+		line, _ := in.ReadString('\n')
+		asked <- strings.TrimSpace(line)
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		c.Close()
+	})
+	evil := "\r\nCONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+	for _, c := range []struct {
+		names      string
+		send, want string
+		blocking   bool
+	}{
+		{"a.example", "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "GET http://a.example:8080/ HTTP/1.1", false},
+		{"b.example", evil, "CONNECT b.example:8080 HTTP/1.1", false},
+		{"a.example b.example", evil, "CONNECT b.example:8080 HTTP/1.1", false},
+		{"a.example b.example", evil, "CONNECT b.example:8080 HTTP/1.1", true},
+	} {
+		to := target(c.names, "203.0.113.1", 8080)
+		var up *Up
+		if c.blocking {
+			up, err = w.relay.Dial(t.Context(), to)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		client, inner := pair(t)
+		go w.relay.Serve(inner, to, up)
+		io.WriteString(client, c.send)
+		client.CloseWrite()
+		io.ReadAll(client)
+		if got := <-asked; got != c.want {
+			t.Errorf("%s, blocking %t: the proxy was asked for %q", c.names, c.blocking, got)
+		}
+		client.Close()
+	}
+}
+
 // TestNoProxy: what is reached directly.
 func TestNoProxy(t *testing.T) {
 	p, err := ParseProxies(Variables{AllProxy: "http://proxy.example", NoProxy: "near.example, .dot.example,*.star.example,10.0.0.0/8,port.example:8443,192.0.2.1"})

@@ -120,6 +120,15 @@ type Up struct {
 	place func() // gives back the place of a connection that is not served
 }
 
+// serves reports whether the connection can be used for what a verdict allows. A proxy that takes requests must get
+// nothing else, and a tunnel leads to one name.
+func (u *Up) serves(v rule.Verdict) bool {
+	if u.proxy != nil {
+		return v.Rule.Kind == rule.HTTP
+	}
+	return u.name == "" || u.name == v.Host
+}
+
 // Close closes the connection, and makes place for another one.
 func (u *Up) Close() error {
 	u.place()
@@ -160,7 +169,7 @@ func (r *Relay) Dial(ctx context.Context, t Target) (*Up, error) {
 		release()
 		return nil, r.refuse(t, v, nil)
 	}
-	up, err := r.dial(ctx, t, v)
+	up, err := r.dial(ctx, t, v.ByRaw())
 	if err != nil {
 		release()
 		return nil, err

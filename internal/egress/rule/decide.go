@@ -76,6 +76,14 @@ func (v *Verdict) Raw() bool {
 	return slices.ContainsFunc(v.rules, func(r *Rule) bool { return r.Kind == TCP })
 }
 
+// ByRaw returns the verdict by the rules that make it Raw, if it is.
+func (v Verdict) ByRaw() Verdict {
+	if v.Rule.Kind == TCP || !v.Raw() {
+		return v
+	}
+	return v.keep(func(i int) bool { return v.rules[i].Kind == TCP })
+}
+
 // Looks reports whether what the client sends first can still have it refused.
 func (v *Verdict) Looks() bool { return !v.Rule.Direct() || v.looks }
 
@@ -159,6 +167,10 @@ func (d *decision) name(name string) {
 	v := Verdict{Host: name, Port: d.ask.Port}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		d.local(v)
+		return
+	}
+	if !IsHost(name) { // a label may have any byte, also what ends a host for a proxy
+		d.refuse(v.host())
 		return
 	}
 	if den := d.set.denied.name(name, d.ask.Port); den != nil {

@@ -171,6 +171,22 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestNoHost: a name that is none of a host, which a resolver may be asked for all the same, is never allowed: a proxy
+// would take it for another one.
+func TestNoHost(t *testing.T) {
+	s := set(t, "*.files.example, *:443")
+	for name, want := range map[string]bool{
+		"x.files.example": true, "X_y.files.example.": true, "evil.example/x.files.example": false,
+		"evil.example http/1.1\r\nx.files.example": false, "evil.example:80.files.example": false,
+		"evil@x.files.example": false, "\u212a.files.example": false, "evil.example/x": false, ".": false,
+	} {
+		v := s.Decide(rule.Ask{Names: []string{name}, Port: 443})
+		if v.Allowed() != want {
+			t.Errorf("%q: %s", name, v.Line(""))
+		}
+	}
+}
+
 // TestAll: "*" is each name with a public address, and outranked by what is narrower.
 func TestAll(t *testing.T) {
 	s := set(t, "*, *:80, packages.example, !evil.example")
