@@ -157,10 +157,20 @@ func TestBegins(t *testing.T) {
 	for text, want := range map[string][2]bool{
 		"": {}, "GE": {}, "GET ": {}, "GET /x": {}, "GET / HTTP/1.1": {true, true}, "GET key\r\n": {false, true},
 		"SSH-2.0": {false, true}, "GETX": {false, true}, "get ": {false, true}, "PRI * HTTP/2.0\r\n": {true, true}, "EHLO x\r\n": {false, true},
+		"PURGE /x HTTP/1.1\r\n": {false, true},
 	} {
-		yes, known := http1.Begins([]byte(text))
+		yes, known := http1.Begins([]byte(text), true)
 		if yes != want[0] || known != want[1] {
 			t.Errorf("%q: %v, %v", text, yes, known)
+		}
+	}
+	for text, want := range map[string][2]bool{
+		"": {}, "PUR": {}, "PURGE /x": {}, "PURGE /x HTTP/1.1\r\n": {true, true}, "GET key\r\n": {false, true}, "EHLO x\r\n": {false, true},
+		"SSH-2.0-x\r\n": {false, true}, "\x16\x03": {false, true}, strings.Repeat("X", 65): {false, true}, " HTTP/1.1\r\n": {false, true},
+	} {
+		yes, known := http1.Begins([]byte(text), false)
+		if yes != want[0] || known != want[1] {
+			t.Errorf("%q, nothing else may come: %v, %v", text, yes, known)
 		}
 	}
 }

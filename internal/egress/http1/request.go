@@ -58,19 +58,14 @@ func (r *Reader) Wait() error {
 	return err
 }
 
-// Begins reports whether bytes begin a request. It is not known if they are too few, but
-// all of them could.
-func Begins(b []byte) (yes, known bool) {
+// Begins reports whether bytes begin a request. It is not known if they are too few, but all of them could. Where
+// something else may come, only methods that are in use count.
+func Begins(b []byte, other bool) (yes, known bool) {
 	method, rest, space := bytes.Cut(b, []byte(" "))
 	if !space {
-		for _, m := range methods {
-			if strings.HasPrefix(m, string(method)) {
-				return false, false
-			}
-		}
-		return false, true
+		return false, !mayBegin(string(method), other)
 	}
-	if !slices.Contains(methods[:], string(method)) {
+	if !isMethod(string(method), other) {
 		return false, true
 	}
 	line, _, end := bytes.Cut(rest, []byte("\n"))
@@ -80,9 +75,27 @@ func Begins(b []byte) (yes, known bool) {
 	return false, end || len(b) > 8<<10
 }
 
-// methods are those that are recognised where something else than HTTP may come.
+// methods are those that are in use.
 var methods = [...]string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH", "QUERY"}
+
+const longestMethod = 64 // bytes
+
+// mayBegin reports whether a method may begin with something.
+func mayBegin(s string, other bool) bool {
+	if !other {
+		return s == "" || len(s) <= longestMethod && isToken(s)
+	}
+	begins := func(method string) bool { return strings.HasPrefix(method, s) }
+	return slices.ContainsFunc(methods[:], begins)
+}
+
+func isMethod(s string, other bool) bool {
+	if !other {
+		return len(s) <= longestMethod && isToken(s)
+	}
+	return slices.Contains(methods[:], s)
+}
 
 // Next reads the head of the next request. It is io.EOF if the client has ended between two.
 func (r *Reader) Next() (*Request, error) {

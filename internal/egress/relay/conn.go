@@ -182,7 +182,7 @@ func (c *conn) kind(raw bool) (rule.Kind, error) {
 			c.client.SetReadDeadline(time.Now().Add(c.relay.Times.Hello))
 		}
 		c.head = append(c.head, buffer[:n]...)
-		kind := begins(c.head)
+		kind := begins(c.head, raw)
 		if kind == "" && err == io.EOF && len(c.head) > 0 {
 			kind = rule.TCP
 		}
@@ -196,12 +196,12 @@ func (c *conn) kind(raw bool) (rule.Kind, error) {
 }
 
 // begins returns what begins with some bytes, or "" if that is not known yet.
-func begins(head []byte) rule.Kind {
+func begins(head []byte, raw bool) rule.Kind {
 	tls, known := hello.Begins(head)
 	if tls {
 		return rule.TLS
 	}
-	http, also := http1.Begins(head)
+	http, also := http1.Begins(head, raw)
 	if http {
 		return rule.HTTP
 	}

@@ -564,3 +564,23 @@ func BenchmarkConnect(b *testing.B) {
 	}
 	w.relay.Drain(context.Background())
 }
+
+// TestOtherMethods: where only HTTP may come, a method can be any.
+func TestOtherMethods(t *testing.T) {
+	w := newWorld(t, "a.example:80", nil)
+	w.serve("203.0.113.1:80", echo)
+	for request, want := range map[string]string{
+		"PURGE /x HTTP/1.1\r\nHost: a.example\r\n\r\n":    "",
+		"PURGE /x HTTP/1.1\r\nHost: evil.example\r\n\r\n": `the HTTP request asks for "evil.example"`,
+		"EHLO a.example\r\n":                              "this is something else",
+	} {
+		client := w.connect(target("a.example", "203.0.113.1", 80))
+		io.WriteString(client, request)
+		client.CloseWrite()
+		got, _ := io.ReadAll(client)
+		if said := w.said("refused"); (string(got) == request) != (want == "") || !strings.Contains(said, want) {
+			t.Errorf("%q: %q, %s", request, got, said)
+		}
+		w.forget()
+	}
+}
