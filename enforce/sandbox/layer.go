@@ -201,7 +201,7 @@ func (l *Layer) Undo() error {
 func (l *Layer) Discard() error {
 	settled, err := l.settled()
 	if err == nil {
-		err = errorOf(apply.Drop(settled))
+		err = errorOf(apply.Drop(settled, false))
 	}
 	if err == nil {
 		err = settled.Remove()

@@ -31,6 +31,7 @@ func Noted(machine *host.Host) (noted *host.Host, err func() error) {
 	h.Lstat = noting(machine.Lstat, "lstat", note)
 	h.ReadFile = noting(machine.ReadFile, "read", note)
 	h.Readlink = noting(machine.Readlink, "readlink", note)
+	h.Failed = func(err error) { note("read", err) }
 	if h.ReadDir != nil {
 		h.ReadDir = func(name string, n int) ([]fs.DirEntry, error) {
 			got, err := machine.ReadDir(name, n)

@@ -32,6 +32,9 @@ type Host struct {
 	// number of directories in one. nil is for not.
 	CountsDirs func(dir string) bool
 
+	// Failed is told why a file could not be read that was not read by the functions above. It may be nil.
+	Failed func(error)
+
 	walker *Walker // what one resolution has seen so far; nil otherwise
 }
 

@@ -190,6 +190,9 @@ func (c *protector) links(git string) []string {
 	if err != nil {
 		c.unread(file, err)
 	}
+	if err != nil && c.host.Failed != nil {
+		c.host.Failed(err)
+	}
 	return links
 }
 
