@@ -119,6 +119,12 @@ var ways = []way{
 		script: "ulimit -n 256; ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + holderScript + "' & /usr/bin/python3 -c '" + crowdScript + "'; wait"},
 	{name: "an open port whose server begins again", hosts: "a.example", want: "^all were served$", needs: "/usr/bin/python3",
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + againScript + "' & /usr/bin/python3 -c '" + hammerScript + "' $!; wait"},
+	{name: "an open port for both kinds of address", hosts: "a.example", want: "^both$", needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + bothKindsScript + "'"},
+	{name: "an open port whose server moves to one address", hosts: "a.example", want: "^moved$", needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + moveScript + "'"},
+	{name: "a port that is taken outside", hosts: "a.example", want: "^98 0$", needs: "/usr/bin/python3",
+		script: "/usr/bin/python3 -c '" + takenScript + "' ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + failedListenScript + "'"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
 		script: "ulimit -n 1024; ZSBX -- /usr/bin/python3 -c '" + askersScript + "' & p=$!; sleep 2; [ $(ls /proc/$p/fd | wc -l) -lt 400 ] && echo few; wait"},
 	{name: "a connection that does not come", hosts: "a.example:7", script: "ZSBX -- /usr/bin/python3 -c '" + deafScript + "'",
@@ -296,6 +302,35 @@ import os, socket, sys
 while os.path.exists("/proc/" + sys.argv[1] + "/exe"):
 	try: socket.create_connection(("127.0.0.1", 8080), 1).close()
 	except OSError: pass`
+
+// bothKindsScript has a server for IPv4 and one for IPv6 only. Then one has both.
+const bothKindsScript = `
+import socket
+four = socket.create_server(("", 8080))
+six = socket.create_server(("::", 8080), family=socket.AF_INET6)
+four.close()
+six.close()
+socket.create_server(("::", 8080), family=socket.AF_INET6, dualstack_ipv6=True)
+print("both")`
+
+const moveScript = `
+import socket
+socket.create_server(("", 8080)).close()
+socket.create_server(("127.0.0.1", 8080))
+print("moved")`
+
+// takenScript listens outside while another program runs.
+const takenScript = `
+import socket, subprocess, sys
+l = socket.create_server(("", 8080))
+subprocess.run(sys.argv[1:])`
+
+const failedListenScript = `
+import socket
+s = socket.socket()
+s.bind(("", 8080))
+try: s.listen()
+except OSError as e: print(e.errno, s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))`
 
 const askersScript = `
 import socket, time

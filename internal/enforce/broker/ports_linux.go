@@ -21,46 +21,101 @@ import (
 // opened is a port that is open to others.
 type opened struct {
 	net.Listener
-	listens int // how often a server of the session has begun to listen there
+	only6   bool // for IPv6 only (IPV6_V6ONLY, ipv6(7))
+	listens int  // how often a server of the session has begun to listen there
 }
 
-// publish opens the port of a socket that listens to others, if that is allowed. It stays open until
-// somebody connects to it and nothing of the session listens there any more.
-func (b *Broker) publish(fd int) unix.Errno {
+// publish makes a socket listen, and before that opens its port to others, if that is allowed. The port stays
+// open until somebody connects to it, or another server needs it, and nothing of the session listens there.
+func (b *Broker) publish(fd int, listens func() answer) answer {
 	d := &b.door
 	at, ok := internetAddress(socketName(fd))
 	if d.net == nil || !ok || !resolve.Lists(b.policy.Net.BindTCP, at.Port()) {
-		return 0
+		return listens()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return 0
+		return listens()
 	}
-	if p := d.ports[at]; p != nil {
+	only6, _ := unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY) // 0 for a socket of IPv4
+	p, errno := b.open(at, only6 != 0)
+	if errno != 0 {
+		return refused(errno)
+	}
+	a := listens()
+	if a.errno == 0 {
 		p.listens++
-		return 0
+	}
+	if p.listens == 0 {
+		d.drop(p, at)
+	}
+	if p.listens == 1 {
+		go b.admit(p, at)
+	}
+	return a
+}
+
+// open listens outside, unless that is done already. d.mu is locked.
+func (b *Broker) open(at netip.AddrPort, only6 bool) (*opened, unix.Errno) {
+	d := &b.door
+	p := d.ports[at]
+	if p != nil && p.only6 == only6 {
+		return p, 0
+	}
+	if p != nil {
+		d.drop(p, at) // the session has one server at an address: that one is gone
 	}
 	const most = 256 // a server may listen on each address of the loopback device
 	if len(d.ports) >= most {
-		return unix.ENOBUFS
+		return nil, unix.ENOBUFS
 	}
 	network := "tcp"
+	if only6 {
+		network = "tcp6"
+	}
 	if at.Addr().Is4() {
 		network = "tcp4"
 	}
 	var c net.ListenConfig
 	l, err := c.Listen(context.Background(), network, at.String())
+	if asErrno(err) == unix.EADDRINUSE {
+		b.dropGone(at.Port())
+		l, err = c.Listen(context.Background(), network, at.String())
+	}
 	if err != nil {
-		return asErrno(err)
+		return nil, asErrno(err)
 	}
 	if d.ports == nil {
 		d.ports = map[netip.AddrPort]*opened{}
 	}
-	p := &opened{l, 1}
+	p = &opened{Listener: l, only6: only6}
 	d.ports[at] = p
-	go b.admit(p, at)
-	return 0
+	return p, 0
+}
+
+// dropGone closes a port on all addresses where nothing of the session listens any more. d.mu is locked.
+func (b *Broker) dropGone(port uint16) {
+	for at, p := range b.door.ports {
+		if at.Port() != port {
+			continue
+		}
+		inner, err := b.reachOwn(at)
+		if err == unix.ECONNREFUSED {
+			b.door.drop(p, at)
+		}
+		if err == nil {
+			inner.Close()
+		}
+	}
+}
+
+// drop closes a port. d.mu is locked.
+func (d *door) drop(p *opened, at netip.AddrPort) {
+	p.Close()
+	if d.ports[at] == p {
+		delete(d.ports, at)
+	}
 }
 
 // admit passes connections from outside on to a server of the session.
@@ -131,10 +186,7 @@ func (d *door) unpublish(p *opened, at netip.AddrPort, since int) bool {
 	if p.listens != since {
 		return false
 	}
-	p.Close()
-	if d.ports[at] == p {
-		delete(d.ports, at)
-	}
+	d.drop(p, at)
 	return true
 }
 

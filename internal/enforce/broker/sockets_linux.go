@@ -87,10 +87,9 @@ func (b *Broker) listen(c *Call) answer {
 	backlog := int(int32(c.args[1]))
 	listens := func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) }
 	if b.own.has(s.fd) && s.internet() {
-		a := b.as(c, listens)
-		if a.errno == 0 {
-			a = refused(b.publish(s.fd))
-		}
+		a := b.publish(s.fd, func() answer { return b.as(c, listens) })
+		c.close() // before the answer: the server may end at once, and begin again
+		c.descriptors = c.descriptors[:0]
 		return a
 	}
 	address := socketName(s.fd)
