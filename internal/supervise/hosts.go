@@ -50,8 +50,9 @@ type hostKey struct {
 
 // Limits of what is told. A command can make any number of refusals.
 const (
-	mostSaid  = 10  // refusals, each of another kind, while the command runs
-	mostHosts = 200 // of HostUse
+	mostSaid  = 10    // refusals, each of another kind, while the command runs
+	mostHosts = 200   // of HostUse
+	mostExtra = 10000 // that are counted beyond
 )
 
 // hostNotes collects events. Its methods may be called from several goroutines.
@@ -65,13 +66,14 @@ type hostNotes struct {
 	idle  sync.Cond
 	uses  map[hostKey]*HostUse
 	order []hostKey
-	more  int       // events about hosts for which there is no room
-	said  int       // refusals that were told
-	late  []Warning // refusals that are told at the end
+	extra map[hostKey]bool // those for which there is no room in uses
+	more  int              // events that are in no report
+	said  int              // refusals that were told
+	late  []Warning        // refusals that are told at the end
 }
 
 func newHostNotes(warn func(Warning), log *os.File) *hostNotes {
-	n := &hostNotes{warn: warn, log: log, uses: map[hostKey]*HostUse{}}
+	n := &hostNotes{warn: warn, log: log, uses: map[hostKey]*HostUse{}, extra: map[hostKey]bool{}}
 	n.idle.L = &n.mu
 	return n
 }
@@ -140,8 +142,14 @@ func (n *hostNotes) count(now *HostUse, why rule.Reason) (first bool) {
 		u.add(now)
 		return false
 	case len(n.order) == mostHosts:
-		n.more++
-		return false
+		if n.log == nil {
+			n.more++
+		}
+		if n.extra[key] || len(n.extra) == mostExtra {
+			return false
+		}
+		n.extra[key] = true
+		return true
 	}
 	n.uses[key] = now
 	n.order = append(n.order, key)
@@ -229,13 +237,21 @@ func (n *hostNotes) end() []HostUse {
 	}
 	unsaid := n.said - mostSaid
 	more := n.more
+	logged := n.log != nil
+	full := len(n.extra) == mostExtra
 	n.mu.Unlock()
 	for _, w := range late {
 		n.warn(w)
 	}
 	if unsaid > 0 {
-		const text = "%d other hosts or ports were refused, or failed; --hosts-log FILE lists them"
-		n.warn(Warning{Text: fmt.Sprintf(text, unsaid)})
+		text := fmt.Sprintf("%d other hosts or ports were refused, or failed", unsaid)
+		if full {
+			text = "at least " + text
+		}
+		if !logged {
+			text += "; --hosts-log FILE lists them"
+		}
+		n.warn(Warning{Text: text})
 	}
 	if more > 0 {
 		n.warn(Warning{Text: fmt.Sprintf("%d events about connections are not in any report", more)})
