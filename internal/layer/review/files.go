@@ -30,7 +30,7 @@ func Of(l *layer.Layer, changes []layer.Change, h *host.Host) (*Review, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(&l.Record, changes, d, h.Dir, protect.UserSettings(h)), nil
+	return New(&l.Record, changes, d, h, protect.UserSettings(h)), nil
 }
 
 func open(l *layer.Layer) (*opened, error) {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -73,10 +72,10 @@ func (r *Review) learnLinks(links map[int][]string) {
 
 // leadsToActs reports whether a link has a name that programs outside know, or has one by way of others.
 func (r *Review) leadsToActs(tree int, rel string) bool {
-	for _, name := range append(r.otherNames(tree, rel), rel) {
-		_, acts := protect.Acts(name)
-		_, leads := protect.Leads(name)
-		if acts || leads || r.isProtected(r.full(key{tree, name})) {
+	for _, at := range append(r.otherNames(tree, rel), key{tree, rel}) {
+		_, acts := protect.Acts(r.names(at))
+		_, leads := protect.Leads(r.names(at))
+		if acts || leads || r.isProtected(r.full(at)) {
 			return true
 		}
 	}
@@ -89,9 +88,9 @@ func (r *Review) follow(tree int, rel string) {
 	if !is {
 		return
 	}
-	names := append(r.otherNames(tree, rel), rel)
+	names := append(r.otherNames(tree, rel), key{tree, rel})
 	if at, in := r.target(key{tree, path.Dir(rel)}, to); in {
-		r.names[at] = append(r.names[at], names...)
+		r.others[at] = append(r.others[at], names...)
 	}
 }
 
@@ -108,18 +107,12 @@ func (r *Review) target(dir key, to string) (at key, in bool) {
 	if !path.IsAbs(to) {
 		to = path.Join(r.full(dir), to)
 	}
-	for i, top := range r.trees {
-		below, err := filepath.Rel(top, path.Clean(to))
-		if err == nil && filepath.IsLocal(below) {
-			return key{i, below}, true
-		}
-	}
-	return key{}, false
+	return r.place(to)
 }
 
 // otherNames returns the names that a path has by way of links with names that programs outside know.
-func (r *Review) otherNames(tree int, rel string) (all []string) {
-	if len(r.names) == 0 {
+func (r *Review) otherNames(tree int, rel string) (all []key) {
+	if len(r.others) == 0 {
 		return nil
 	}
 	for dir := rel; ; dir = path.Dir(dir) {
@@ -127,8 +120,8 @@ func (r *Review) otherNames(tree int, rel string) (all []string) {
 		if dir != "." {
 			below = strings.TrimPrefix(rel[len(dir):], "/")
 		}
-		for _, name := range r.names[key{tree, dir}] {
-			all = append(all, path.Join(name, below))
+		for _, other := range r.others[key{tree, dir}] {
+			all = append(all, key{other.tree, path.Join(other.path, below)})
 		}
 		if dir == "." {
 			return all
@@ -138,12 +131,12 @@ func (r *Review) otherNames(tree int, rel string) (all []string) {
 
 // throughLink reports whether programs outside run or trust a path by another name, which is in why.
 func (r *Review) throughLink(tree int, rel string) (why string, is bool) {
-	for _, name := range r.otherNames(tree, rel) {
-		if why, is := protect.Acts(name); is {
-			return why + " as " + name, true
+	for _, at := range r.otherNames(tree, rel) {
+		if why, is := protect.Acts(r.names(at)); is {
+			return why + " as " + at.path, true
 		}
-		if r.isProtected(r.full(key{tree, name})) {
-			return trusted + " as " + name, true
+		if r.isProtected(r.full(at)) {
+			return trusted + " as " + at.path, true
 		}
 	}
 	return "", false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -76,15 +77,16 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 	if mainMode(c).IsDir() && (c.Was == nil || c.Was.Mode.IsDir()) {
 		return "", false
 	}
-	why, is = protect.Acts(c.Path)
+	names := r.names(key{c.Tree, c.Path})
+	why, is = protect.Acts(names)
 	if !is && c.Type&fs.ModeSymlink != 0 {
-		why, is = protect.Leads(c.Path)
+		why, is = protect.Leads(names)
 	}
 	if !is {
 		why, is = r.throughLink(c.Tree, c.Path)
 	}
 	if !is {
-		why, is = protect.InBare(c.Path, func(dir string) bool { return r.exists(c.Tree, path.Join(dir, "HEAD")) })
+		why, is = protect.InBare(names, func(dir string) bool { return r.exists(path.Join("/", dir, "HEAD")) })
 	}
 	if !is && r.unknown {
 		return "not all links and git settings of the trees were read: one may lead here", true
@@ -101,7 +103,7 @@ func (r *Review) replaces(c *layer.Change) bool {
 	was := program(c.Was.Mode)
 	link := c.Type&fs.ModeSymlink != 0
 	wasLink := c.Was.Mode&fs.ModeSymlink != 0
-	return is && (was || wasLink) || link && (was || wasLink && ofPrograms(path.Dir(c.Path)))
+	return is && (was || wasLink) || link && (was || wasLink && ofPrograms(path.Dir(r.Path(c))))
 }
 
 // ofPrograms reports whether a directory has a name for those that have programs.
@@ -193,10 +195,14 @@ func (r *Review) link(tree int, rel string) (to string, is bool) {
 	return to, err == nil
 }
 
-// exists reports whether a path would exist once all changes are made real.
-func (r *Review) exists(tree int, rel string) bool {
-	if i, changed := r.at[key{tree, rel}]; changed {
+// exists reports whether an absolute path would exist once all changes are made real.
+func (r *Review) exists(p string) bool {
+	at, in := r.place(p)
+	if !in {
+		return r.host.Look(p).Presence != host.Absent
+	}
+	if i, changed := r.at[at]; changed {
 		return r.Changes[i].Op != layer.Remove
 	}
-	return r.files.Has(tree, rel)
+	return r.files.Has(at.tree, at.path)
 }

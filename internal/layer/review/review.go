@@ -3,10 +3,12 @@ package review
 import (
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/internal/glob"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/terminal"
 )
@@ -16,13 +18,13 @@ type Review struct {
 	Changes []layer.Change
 
 	trees     []string        // their paths
-	dir       string          // the working directory
+	host      *host.Host      // for what is outside the trees
 	protected map[string]bool // paths that programs outside run or trust, beside those that protect.Acts knows
 	denied    []glob.Glob
 	files     Files
-	at        map[key]int      // where a change is in Changes
-	names     map[key][]string // other names of a path, by way of links, that programs outside know
-	unknown   bool             // not all links and settings of the trees are known
+	at        map[key]int   // where a change is in Changes
+	others    map[key][]key // other names of a path, by way of links, that programs outside know
+	unknown   bool          // not all links and settings of the trees are known
 	user      []gitconfig.Setting
 	left      int      // bytes of settings that may still be read
 	looks     [][]Look // for each change
@@ -43,12 +45,12 @@ type Files interface {
 }
 
 // New makes a review of changes in a layer, which must be sorted: a directory before what is in it. Paths are shown
-// as from a working directory; "" for none. user are git's settings for all repositories.
-func New(l *layer.Record, changes []layer.Change, files Files, dir string, user []gitconfig.Setting) *Review {
+// as from the host's working directory. user are git's settings for all repositories.
+func New(l *layer.Record, changes []layer.Change, files Files, h *host.Host, user []gitconfig.Setting) *Review {
 	r := &Review{
-		Changes: changes, dir: dir, files: files, left: maxSettings, user: user,
+		Changes: changes, host: h, files: files, left: maxSettings, user: user,
 		looks:     make([][]Look, len(changes)),
-		names:     make(map[key][]string),
+		others:    make(map[key][]key),
 		protected: make(map[string]bool),
 	}
 	for _, t := range l.Trees {
@@ -119,11 +121,25 @@ func (r *Review) Path(c *layer.Change) string { return r.full(key{c.Tree, c.Path
 
 func (r *Review) full(at key) string { return path.Join(r.trees[at.tree], at.path) }
 
+// names returns a path as protect judges it, by all its names: the tree itself may be in a directory that counts.
+func (r *Review) names(at key) string { return strings.TrimPrefix(r.full(at), "/") }
+
+// place returns where an absolute path is in the trees, if it is in one.
+func (r *Review) place(p string) (at key, in bool) {
+	for i, top := range r.trees {
+		below, err := filepath.Rel(top, path.Clean(p))
+		if err == nil && filepath.IsLocal(below) {
+			return key{i, below}, true
+		}
+	}
+	return key{}, false
+}
+
 // name writes a path for people: relative to the tree if that is the only one or the working directory,
 // else absolute.
 func (r *Review) name(tree int, rel string) string {
 	top := r.trees[tree]
-	if len(r.trees) > 1 && top != r.dir {
+	if len(r.trees) > 1 && top != r.host.Dir {
 		rel = path.Join(top, rel)
 	}
 	return printable(rel)
@@ -132,7 +148,7 @@ func (r *Review) name(tree int, rel string) string {
 // treeName writes the path of a tree for people.
 func (r *Review) treeName(tree int) string {
 	switch r.trees[tree] {
-	case r.dir:
+	case r.host.Dir:
 		return "./"
 	case "": // the record is damaged
 		return "an unknown directory"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
+	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -53,7 +54,7 @@ func reviewed(m memory, changes []layer.Change, trees ...string) *Review {
 	for _, tree := range trees {
 		l.Trees = append(l.Trees, layer.Tree{Path: tree})
 	}
-	return New(l, changes, m, "", m.user)
+	return New(l, changes, m, nowhere(), m.user)
 }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
@@ -106,7 +107,9 @@ func npm() ([]layer.Change, memory) {
 func TestSummaryNpm(t *testing.T) {
 	changes, m := npm()
 	const dir = "/home/me/p"
-	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, dir, nil)
+	h := nowhere()
+	h.Dir = dir
+	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, h, nil)
 	const want = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc               a shell that enters this directory runs or trusts it
   ~ package.json         +2 -1
@@ -143,7 +146,7 @@ func TestSummaryNpm(t *testing.T) {
 func TestDenied(t *testing.T) {
 	changes := []layer.Change{added("a.pem", 0o644, 1), added("d/b.pem", 0o644, 1), added("d/no/x", 0o644, 1), added("d/nothing", 0o644, 1)}
 	l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Denied: []string{"/t/**/*.pem", "/t/d/no"}}
-	r := New(l, changes, memory{}, "", nil)
+	r := New(l, changes, memory{}, nowhere(), nil)
 	for i, want := range []int{1, 1, 1, 0} {
 		if got := r.Looks(i); len(got) != want || want > 0 && got[0].Kind != Denied {
 			t.Errorf("%s: %v", changes[i].Path, got)
@@ -188,6 +191,48 @@ func TestOtherNames(t *testing.T) {
 	r := reviewed(m, []layer.Change{added("a", 0o644, 1), other}, "/t", "/u")
 	if looks := r.Looks(1); len(looks) != 1 || !strings.HasSuffix(looks[0].Why, " as both/.idea/workspace.xml") {
 		t.Errorf("in another tree: %v", looks)
+	}
+}
+
+// TestTreeActs: a tree may itself be in a directory that programs outside know. Each pair ends with its control.
+func TestTreeActs(t *testing.T) {
+	h := nowhere()
+	h.Lstat = func(p string) (host.Stat, error) {
+		if p == "/srv/repo/HEAD" {
+			return host.Stat{}, nil
+		}
+		return host.Stat{}, fs.ErrNotExist
+	}
+	m := memory{was: map[string]string{"rc": "rc.real", "tasks.json": "mine"}, links: []string{"rc", "tasks.json"}}
+	for _, c := range []struct {
+		tree   string
+		change layer.Change
+		want   []Kind
+	}{
+		{"/p/.git/hooks", added("pre-commit", 0o755, 1), []Kind{Acts}},
+		{"/p/hooks", added("pre-commit", 0o755, 1), nil},
+		{"/p/.vscode", added("tasks.json", 0o644, 1), []Kind{Acts}},
+		{"/p/.vscode", added("notes.txt", 0o644, 1), nil},
+		{"/p/.claude", added("settings.json", 0o644, 1), []Kind{Acts}},
+		{"/p/.vscode", added("mine", 0o644, 1), []Kind{Acts}}, // a link leads to it
+		{"/p/code", added("mine", 0o644, 1), nil},
+		{"/p/.jj", added("repo", linkMode, 1), []Kind{Acts, Leaves}},
+		{"/p/jj", added("repo", linkMode, 1), []Kind{Leaves}},
+		{"/srv/repo/hooks", added("update", 0o755, 1), []Kind{Acts}}, // of a bare repository
+		{"/srv/src/hooks", added("update", 0o755, 1), nil},
+		{"/p/venv/bin", changedFile("python", linkMode, linkMode), []Kind{Replaces, Leaves}},
+		{"/p/venv/lib", changedFile("python", linkMode, linkMode), []Kind{Leaves}},
+		{"/home/me/.config/foo", added("settings.json", 0o644, 1), nil},
+		{"/home/me/.local/share/foo", added("data/x", 0o644, 1), nil},
+	} {
+		r := New(&layer.Record{Trees: []layer.Tree{{Path: c.tree}}}, []layer.Change{c.change}, m, h, nil)
+		var got []Kind
+		for _, l := range r.Looks(0) {
+			got = append(got, l.Kind)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s in %s: %v, not %v", c.change.Path, c.tree, got, c.want)
+		}
 	}
 }
 
@@ -336,7 +381,7 @@ func TestLooks(t *testing.T) {
 			all = append(all, added("sub/back", linkMode, 0))
 		}
 		l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Protected: []string{"/t/.githooks"}}
-		r := New(l, all, m, "", nil)
+		r := New(l, all, m, nowhere(), nil)
 		var got []Kind
 		for _, l := range r.Looks(0) {
 			got = append(got, l.Kind)
