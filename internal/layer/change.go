@@ -27,6 +27,7 @@ type Change struct {
 	Lost     bool   `json:",omitempty"` // the command saw something there, of which the tree had nothing in the end
 	Conflict string `json:",omitempty"` // how the tree has changed meanwhile, or ""
 	Refused  string `json:",omitempty"` // why the change is never made real, or ""
+	Foreign  string `json:",omitempty"` // for root: that it comes to belong to somebody else, or ""
 	Declined bool   `json:",omitempty"` // somebody has decided that it is not made real
 }
 

@@ -304,6 +304,9 @@ func (r *reader) compare(p place, up, low *entry, a attributes, unread error) er
 		Inode: up.st.Ino, Links: uint64(up.st.Nlink),
 		Refused: cmp.Or(r.refused(up, low, a), r.closed(up), notLookedAt(unread)),
 	}
+	if r.uid == 0 && !inherited(up, low) {
+		c.Foreign = r.foreign(up, low)
+	}
 	if low == nil {
 		return r.add(c, nil, false)
 	}
@@ -356,10 +359,7 @@ func (r *reader) add(c Change, low *entry, late bool) error {
 // refused returns why something that the layer has is never made real.
 func (r *reader) refused(up, low *entry, a attributes) string {
 	set := up.mode & (fs.ModeSetuid | fs.ModeSetgid)
-	uid := up.st.Uid
-	gid := up.st.Gid
-	foreign := int(uid) != r.uid && (low == nil || low.st.Uid != uid)
-	foreignGroup := !slices.Contains(r.gids, int(gid)) && (low == nil || low.st.Gid != gid)
+	foreign := r.foreign(up, low)
 	for _, reason := range []struct {
 		is  bool
 		why string
@@ -370,14 +370,37 @@ func (r *reader) refused(up, low *entry, a attributes) string {
 		{up.mode.IsRegular() && set != 0, "it would run with the rights of its group (set-group-ID)"},
 		{a.own[capabilityAttribute] != nil, "it would run with capabilities"},
 		{a.strange != "", "it has the attribute " + a.strange + ", which belongs to overlays"},
-		{r.uid != 0 && foreign, "its owner is another user"},
-		{r.uid != 0 && foreignGroup, "its group is not one of yours"},
+		{r.uid != 0 && foreign != "", foreign},
 	} {
 		if reason.is {
 			return reason.why
 		}
 	}
 	return ""
+}
+
+// foreign returns whether something in the layer has another owner or group than the user and what the tree has there,
+// as a reason, or "".
+func (r *reader) foreign(up, low *entry) string {
+	uid := up.st.Uid
+	gid := up.st.Gid
+	switch {
+	case int(uid) != r.uid && (low == nil || low.st.Uid != uid):
+		return "its owner is another user"
+	case !slices.Contains(r.gids, int(gid)) && (low == nil || low.st.Gid != gid):
+		return "its group is not one of yours"
+	}
+	return ""
+}
+
+// inherited reports whether something new has the owner and group of the directory that it is in. npm, as root, gives
+// it these.
+func inherited(up, low *entry) bool {
+	if low != nil {
+		return false
+	}
+	dir, err := look(up.dir, ".")
+	return err == nil && dir != nil && dir.st.Uid == up.st.Uid && dir.st.Gid == up.st.Gid
 }
 
 // closed returns why its mode keeps something in the layer from being read, or "". Root can read all.

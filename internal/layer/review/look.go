@@ -30,6 +30,7 @@ const (
 	Replaces  Kind = "replaces"  // a program that replaces another
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
 	Shared    Kind = "shared"    // every user may write it
+	Foreign   Kind = "foreign"   // it comes to belong to somebody else
 )
 
 // judge returns all reasons to look at a change.
@@ -52,9 +53,16 @@ func (r *Review) judge(c *layer.Change) []Look {
 		add(r.replaces(c), Replaces, "a program that was there before")
 		to, out := r.leaves(c)
 		add(out, Leaves, "leads out of the tree, to "+to)
-		add(c.Type&(fs.ModeSymlink|fs.ModeSticky|0o002) == 0o002, Shared, "every user may write it")
+		add(shared(c.Type), Shared, "every user may write it")
+		add(c.Foreign != "", Foreign, c.Foreign)
 	}
 	return all
+}
+
+// shared reports whether every user may write something. In a sticky directory none can replace what others made.
+func shared(mode fs.FileMode) bool {
+	sticky := mode.IsDir() && mode&fs.ModeSticky != 0
+	return mode&0o002 != 0 && mode&fs.ModeSymlink == 0 && !sticky
 }
 
 // trusted is the reason for what settings name.

@@ -332,6 +332,8 @@ func TestLooks(t *testing.T) {
 	conflict.Conflict = "the tree has another file there"
 	refused := added("node", fs.ModeDevice, 0)
 	refused.Refused = "a device"
+	foreign := added("given", 0o644, 1)
+	foreign.Foreign = "its owner is another user"
 	for _, c := range []struct {
 		change layer.Change
 		want   []Kind
@@ -362,6 +364,8 @@ func TestLooks(t *testing.T) {
 		{added("w", 0o666, 0), []Kind{Shared}},
 		{added("wd", dirMode|0o777, 0), []Kind{Shared}},
 		{added("wt", dirMode|fs.ModeSticky|0o777, 0), nil},
+		{added("ws", fs.ModeSticky|0o666, 0), []Kind{Shared}},
+		{foreign, []Kind{Foreign}},
 		{added("in", linkMode, 0), nil},
 		{added("own", linkMode, 0), nil},
 		{added("loop", linkMode, 0), nil},
