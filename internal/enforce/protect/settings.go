@@ -48,8 +48,12 @@ func namesHooks(s gitconfig.Setting) bool {
 }
 
 // Named returns what may be paths that git runs because of a setting, as they are written: relative ones begin at the
-// top of the working tree. hooks says that these are directories of hooks.
+// top of the working tree. hooks says that these are directories of hooks. Git copies what is in init.templateDir into
+// new repositories.
 func Named(s gitconfig.Setting) (paths []string, hooks bool) {
+	if s.Section == "init" && s.Key == "templatedir" {
+		return s.Values(), false
+	}
 	hooks = namesHooks(s)
 	for _, value := range s.Values() {
 		switch {
@@ -58,10 +62,23 @@ func Named(s gitconfig.Setting) (paths []string, hooks bool) {
 		case hooks:
 			paths = append(paths, value)
 		case namesProgram(s):
-			paths = append(paths, words(value)...)
+			paths = append(paths, programs(value)...)
 		}
 	}
 	return paths, hooks
+}
+
+// programs returns what may be paths in a command line. What a variable or a command in it stands for is also taken for
+// the top of the working tree.
+func programs(line string) (paths []string) {
+	for _, word := range words(line) {
+		paths = append(paths, word)
+		before, rest, _ := strings.Cut(word, "/")
+		if rest != "" && (before == "" || strings.Contains(line, "$"+word)) {
+			paths = append(paths, rest)
+		}
+	}
+	return paths
 }
 
 // configured protects what settings name in the writable trees: the directory of hooks, and files that
@@ -143,11 +160,14 @@ func (c *protector) settings(config string, depth int) (all []gitconfig.Setting)
 	return all
 }
 
-// written returns the path that a value means, from a directory or the home directory. It does
-// not resolve "..". For another user's home and for git's installation it returns "".
-func (c *protector) written(value, dir string) string {
-	if rest, ok := strings.CutPrefix(value, "~/"); ok && c.home != "" {
-		return c.home + "/" + rest
+// written is Written for the user's home directory.
+func (c *protector) written(value, dir string) string { return Written(value, dir, c.home) }
+
+// Written returns the path that a value means, from a directory or the home directory. It does not resolve "..". For
+// another user's home and for git's installation it returns "".
+func Written(value, dir, home string) string {
+	if rest, ok := strings.CutPrefix(value, "~/"); ok && home != "" {
+		return home + "/" + rest
 	}
 	switch {
 	case value == "", value[0] == '~', strings.HasPrefix(value, "%(prefix)/"):

@@ -42,6 +42,7 @@ func (r *Review) learn() {
 			repos[key{tree, repo}] = true
 		}
 	}
+	r.learnUser()
 	for repo := range repos {
 		r.learnSettings(repo)
 	}

@@ -54,7 +54,9 @@ func reviewed(m memory, changes []layer.Change, trees ...string) *Review {
 	for _, tree := range trees {
 		l.Trees = append(l.Trees, layer.Tree{Path: tree})
 	}
-	return New(l, changes, m, nowhere(), m.user)
+	h := nowhere()
+	h.Home = "/t/me"
+	return New(l, changes, m, h, m.user)
 }
 
 func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
@@ -253,8 +255,15 @@ func TestGitSettings(t *testing.T) {
 			"new/.git/config": hooks + "own\n", "all/.git/config": hooks + ".\n", "b.git/config": hooks + "mine\n",
 			"changed/.git/config": hooks + "after\n", "led/.git/config": hooks + "way/to\n", "led/way": "../far",
 			"husky/.git/config": hooks + ".husky/_\n", "home/.git/config": hooks + "~/h\n", "out/.git/config": hooks + "/u/hooks\n",
+			"inc/.git/config": "[include]\npath = ~/extra\n", "me/extra": "[core]\nsshCommand = ssh\n" + hooks + "hk\n",
+			"top/.git/config": "[core]\nfsmonitor = \"$(git rev-parse --show-toplevel)/tools/fs\"\n",
+			"var/.git/config": "[core]\nfsmonitor = $TOP/tools/fs one/two\n",
 		},
-		user:  []gitconfig.Setting{{Section: "core", Key: "hookspath", Value: "every", Older: "every"}},
+		user: []gitconfig.Setting{
+			{Section: "core", Key: "hookspath", Value: "every", Older: "every"},
+			{Section: "init", Key: "templatedir", Value: "~/template", Older: "~/template"},
+			{Section: "include", Key: "path", Value: "~/mine", Older: "~/mine"},
+		},
 		repos: []string{"old/deep/.git", "super/s/.git", "super/.git", "main/.git", "w/.git", "moved/.git"},
 		links: []string{"old/deep/tools/hooks/other"},
 	}
@@ -287,6 +296,18 @@ func TestGitSettings(t *testing.T) {
 		"far/x":                           "",
 		"husky/.husky/pre-commit":         trusted,
 		"home/h/x":                        "",
+		"me/h/x":                          trusted,
+		"me/other/x":                      "",
+		"me/extra":                        trusted,
+		"me/mine":                         trusted,
+		"me/template/hooks/pre-commit":    trusted,
+		"inc/hk/x":                        trusted,
+		"inc/extra":                       "",
+		"top/tools/fs":                    trusted,
+		"top/fs":                          "",
+		"var/tools/fs":                    trusted,
+		"var/one/two":                     trusted,
+		"var/two":                         "",
 		"new/every/pre-commit":            trusted,
 		"old/deep/every/pre-commit":       trusted,
 		"every/pre-commit":                "", // no repository has it at its top

@@ -53,7 +53,7 @@ func (r *Review) learnSettings(repo key) {
 		some := append(r.settings(dir, "config", seen), r.settings(dir, "config.worktree", seen)...)
 		for _, s := range some {
 			if s.Section == "core" && s.Key == "worktree" {
-				tops = r.withTarget(tops, dir, s.Value)
+				tops = r.withTarget(tops, dir, protect.Written(s.Value, r.full(dir), r.host.Home))
 			}
 		}
 		settings = append(settings, some...)
@@ -66,6 +66,21 @@ func (r *Review) learnSettings(repo key) {
 					return
 				}
 				r.protect(top, name, hooks)
+			}
+		}
+	}
+}
+
+// learnUser finds what git runs because of the user's settings, wherever a repository is.
+func (r *Review) learnUser() {
+	for _, s := range r.user {
+		paths, hooks := protect.Named(s)
+		if s.Includes() {
+			paths = s.Values()
+		}
+		for _, name := range paths {
+			if path.IsAbs(name) || strings.HasPrefix(name, "~/") {
+				r.protect(key{0, "."}, name, hooks)
 			}
 		}
 	}
@@ -100,7 +115,7 @@ func (r *Review) withTarget(all []key, dir key, to string) []key {
 // settings returns those of a file, and of the files that it includes.
 func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitconfig.Setting) {
 	at, in := r.target(dir, name)
-	if !in || seen[at] {
+	if name == "" || !in || seen[at] {
 		return nil
 	}
 	seen[at] = true
@@ -109,7 +124,9 @@ func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitcon
 		for _, s := range some {
 			all = append(all, s)
 			if s.Includes() {
-				all = append(all, r.settings(key{at.tree, path.Dir(at.path)}, s.Value, seen)...)
+				dir := key{at.tree, path.Dir(at.path)}
+				r.protect(dir, s.Value, false)
+				all = append(all, r.settings(dir, protect.Written(s.Value, r.full(dir), r.host.Home), seen)...)
 			}
 		}
 	}
@@ -135,19 +152,19 @@ func (r *Review) read(at key) (texts []string) {
 // protect notes that programs outside run or trust what a path leads to from the top of a working tree. Of a directory
 // of hooks with that in it, these are the hooks alone.
 func (r *Review) protect(top key, name string, hooks bool) {
+	name = protect.Written(name, r.full(top), r.host.Home)
 	to, in := r.target(top, name)
-	if !in || strings.HasPrefix(name, "~") {
+	if name == "" || !in {
 		return
 	}
 	dir := r.full(to)
-	if hooks && host.Within(r.full(top), dir) {
+	hasTree := func(tree string) bool { return host.Within(tree, dir) }
+	if hooks && (hasTree(r.full(top)) || slices.ContainsFunc(r.trees, hasTree)) {
 		for _, hook := range protect.HookNames {
 			r.protected[path.Join(dir, hook)] = true
 		}
 		return
 	}
 	r.protected[dir] = true
-	if !path.IsAbs(name) {
-		r.protected[path.Join(r.full(top), name)] = true // a link, perhaps
-	}
+	r.protected[path.Clean(name)] = true // a link, perhaps
 }
