@@ -28,9 +28,13 @@ func (o *runFlags) afterTry(a *app, command *supervise.Command, res *supervise.R
 	if l == nil {
 		return err
 	}
+	succeeded := res.ExitCode() == exitOK
 	if !l.Frozen() {
 		a.say.warn("what the command writes is in the layer of session %s, which has not ended", l.Session)
 		a.say.hint("zsbx try show %s", l.Session[:shortest])
+		if o.apply == applyClean && succeeded {
+			return joinTry(err, status(exitHeld))
+		}
 		return err
 	}
 	r, failed := a.review(l)
@@ -45,7 +49,7 @@ func (o *runFlags) afterTry(a *app, command *supervise.Command, res *supervise.R
 		_, failed = io.WriteString(a.say.w, "zsbx: "+r.Summary())
 	}
 	if failed == nil {
-		failed = o.settle(a, command, r, res.ExitCode() == exitOK)
+		failed = o.settle(a, command, r, succeeded)
 	} else {
 		a.hintLayer(l)
 	}
