@@ -146,7 +146,7 @@ func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
 	o.Stopped = stop.stopped
 	res, err := apply.Apply(l, o)
 	if err == nil {
-		return res, a.tellApplied(l, &res)
+		return res, a.tellApplied(l, o, &res)
 	}
 	if wrong, is := errors.AsType[apply.Mistakes](err); is {
 		return res, mistaken(l, wrong)
@@ -155,7 +155,7 @@ func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
 	if res.Left < 0 {
 		return res, failed
 	}
-	return res, errors.Join(failed, a.tellApplied(l, &res))
+	return res, errors.Join(failed, a.tellApplied(l, o, &res))
 }
 
 // mistaken returns an error for each path of the command line that means nothing in a layer.
@@ -189,7 +189,7 @@ type jsonNotApplied struct {
 
 // tellApplied says what was applied, and what was not. The exit status is 1 if something that should have
 // been was not.
-func (a *app) tellApplied(l *layer.Layer, res *apply.Result) error {
+func (a *app) tellApplied(l *layer.Layer, o apply.Options, res *apply.Result) error {
 	name := func(c layer.Change) string { return filepath.Join(l.Trees[c.Tree].Path, c.Path) }
 	out := jsonApplied{ID: l.Session, Applied: res.Applied, Left: res.Left}
 	for _, c := range res.Conflicts {
@@ -214,11 +214,27 @@ func (a *app) tellApplied(l *layer.Layer, res *apply.Result) error {
 		}
 		a.say.warn("not applied: %s: %s", shell.Quote(n.Path), n.Why)
 	}
-	if len(res.Conflicts) > 0 {
-		first := shell.Quote(name(res.Conflicts[0]))
-		a.say.hint("zsbx try apply %s --theirs %s\nzsbx try apply %[1]s --ours %[2]s", l.Session[:shortest], first)
-	}
+	a.hintConflict(l, o, res.Conflicts)
 	return notAll(out.Not)
+}
+
+// hintConflict prints what to type to decide the first conflict. After an apply of a part, that applies nothing else.
+func (a *app) hintConflict(l *layer.Layer, o apply.Options, conflicts []layer.Change) {
+	for _, c := range conflicts {
+		full := filepath.Join(l.Trees[c.Tree].Path, c.Path)
+		name := shell.Quote(full)
+		id := l.Session[:shortest]
+		if o.Paths == nil && o.Only == nil {
+			a.say.hint("zsbx try apply %s --theirs %s\nzsbx try apply %[1]s --ours %[2]s", id, name)
+			return
+		}
+		dir := c.Type.IsDir() || c.Was != nil && c.Was.Mode.IsDir()
+		whole := o.Only == nil && slices.ContainsFunc(o.Paths, func(p string) bool { return host.Within(full, p) })
+		if !dir || whole { // else something below it would be applied that was not meant
+			a.say.hint("zsbx try apply %s %s --theirs %[2]s\nzsbx try apply %[1]s %[2]s --ours %[2]s", id, name)
+			return
+		}
+	}
 }
 
 func notAll(not []jsonNotApplied) error {

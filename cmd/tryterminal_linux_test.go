@@ -64,6 +64,11 @@ var tryDialogues = []struct {
 		{"echo one >f; echo two >g\r", "$"}, {"@ try -- sh -c 'echo x >f; echo x >g; exit 3'\r", asked}, {"\x1a", "Stopped$"},
 		{"echo out >f\r", "$"}, {"fg\r", ""}, {"a\r", "not applied: "}, {"", "--theirs "}, {"", "$"}, {"echo sta''tus=$? $(cat f g)\r", "status=3 out x"},
 	}},
+	{"a conflict in a part", []turn{
+		{"echo one >f\r", "$"}, {"@ try -- sh -c 'echo x >f; echo x >g; exit 3'\r", asked}, {"\x1a", "Stopped$"},
+		{"echo out >f\r", "$"}, {"fg\r", ""}, {"c\r", "/f (1 of 2)"}, {"", askedPart}, {"a\r", "/g (2 of 2)"}, {"", askedPart},
+		{"l\r", "/f --theirs "}, {"", "/f --ours "}, {"", "$"}, {"echo sta''tus=$? $(cat f; ls)\r", "status=3 out f\r\n$"},
+	}},
 	{"a raw terminal", []turn{
 		{"@ try -- sh -c 'stty raw -echo -isig; printf \"\\033[?1049h\"; echo x >new; exit 3'\r", asked}, {"a\r", "applied 1 change"}, {"", "$"},
 		{"stty sane; echo sta''tus=$? $(cat new)\n", "status=0 x"},
