@@ -328,11 +328,12 @@ func (w *work) undo(r *round) (left []string, err error) {
 		err = w.back(u)
 		if err != nil {
 			stay = append(stay, u)
-			full := filepath.Join(w.l.Trees[u.Tree].Path, string(u.Path))
-			left = append(left, fmt.Sprintf("%s (%v)", shell.Quote(full), err))
+			left = append(left, w.why(u.Tree, u.Path, err))
 		}
 	}
-	w.set(r.Dirs, false)
+	for _, d := range w.set(r.Dirs, false) {
+		left = append(left, w.why(d.Tree, d.Path, errChanged))
+	}
 	err = w.sync(r)
 	if err != nil {
 		return nil, err
@@ -347,7 +348,13 @@ func (w *work) undo(r *round) (left []string, err error) {
 	if err == nil {
 		err = w.drop(r)
 	}
-	return nil, err
+	return left, err
+}
+
+// why names what an undo leaves.
+func (w *work) why(tree int, path []byte, err error) string {
+	full := filepath.Join(w.l.Trees[tree].Path, string(path))
+	return fmt.Sprintf("%s (%v)", shell.Quote(full), err)
 }
 
 // back takes back one unit, unless it was not done or was taken back before.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -180,6 +181,9 @@ func (w *work) open(r *round) {
 	for _, d := range r.Dirs {
 		w.inside(d, func(fd int) error {
 			now, _, err := lookAt(fd)
+			if err == nil {
+				err = d.unchanged(fd)
+			}
 			if err != nil || now.Mode&dirPerm == dirPerm {
 				return err
 			}
@@ -189,8 +193,9 @@ func (w *work) open(r *round) {
 	}
 }
 
-// set makes directories look as they are to look, the inner ones first.
-func (w *work) set(dirs []*dir, new bool) {
+// set makes directories look as they are to look, the inner ones first. It returns those that somebody has changed
+// since. They stay so.
+func (w *work) set(dirs []*dir, new bool) (left []*dir) {
 	for _, d := range slices.Backward(dirs) {
 		look := d.Old
 		if new && (d.New != nil || string(d.Path) != ".") {
@@ -199,7 +204,16 @@ func (w *work) set(dirs []*dir, new bool) {
 		if look == nil {
 			continue
 		}
-		err := w.inside(d, look.set)
+		err := w.inside(d, func(fd int) error {
+			err := d.unchanged(fd)
+			if err != nil {
+				return err
+			}
+			return look.set(fd)
+		})
+		if err == errChanged {
+			left = append(left, d)
+		}
 		if !new {
 			continue
 		}
@@ -212,11 +226,39 @@ func (w *work) set(dirs []*dir, new bool) {
 			_ = w.res.leave(c, notSet(err))
 		}
 	}
+	return left
+}
+
+// unchanged returns errChanged if an open directory has neither the mode and attributes from before an apply nor those
+// from after it, nor a mix, which one that was cut off may leave. It may have been opened to its owner.
+func (d *dir) unchanged(fd int) error {
+	now, _, err := lookAt(fd)
+	if err != nil {
+		return err
+	}
+	is := func(l *look) bool { return l != nil && (now.Mode == l.Mode || now.Mode == l.Mode|dirPerm) }
+	if !is(d.Old) && !is(d.New) {
+		return errChanged
+	}
+	if d.Old == nil || d.New == nil || d.Old.Attrs == nil {
+		return nil
+	}
+	now.Attrs, err = attributesOf(fd)
+	for _, l := range []*look{now, d.Old, d.New} {
+		for attr := range l.Attrs {
+			acl := strings.HasPrefix(attr, "system.") // it changes with the mode
+			value := string(now.Attrs[attr])
+			if err == nil && !acl && value != string(d.Old.Attrs[attr]) && value != string(d.New.Attrs[attr]) {
+				err = errChanged
+			}
+		}
+	}
+	return err
 }
 
 // notSet is why a directory does not look as it is to look.
 func notSet(err error) error {
-	if errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENOENT) {
+	if err == errChanged || errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENOENT) {
 		return errChanged
 	}
 	return refusal("its mode, owner or attributes can't be set: " + err.Error())

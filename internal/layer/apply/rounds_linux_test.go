@@ -49,6 +49,45 @@ func TestUndoNotMade(t *testing.T) {
 	sh(t, w.tree, "[ $(cat f) = mine ] && [ ! -e a ]")
 }
 
+// TestUndoKeepsModes: a directory whose mode or attributes somebody has changed after an apply keeps them, and is named,
+// also if an apply that was cut off goes on. The control: others get back what they had.
+func TestUndoKeepsModes(t *testing.T) {
+	const old = "for d in mine same made attr; do mkdir $d; chmod 755 $d; attr $d user.a old; done"
+	const new = "echo x >mine/x; echo x >same/x; chmod 700 made; chmod 700 attr; attr attr user.a new; echo x >f"
+	const since = "chmod 711 mine; chmod 750 made; attr attr user.a mine"
+	const kept = "[ $(stat -c %a mine same made attr | tr '\n' .) = $0 ] && [ ! -e mine/x ] && [ ! -e same/x ]"
+	w := newWorld(t, memory(t), old)
+	w.overlay(t, new)
+	w.apply(t, Options{})
+	sh(t, w.tree, since)
+	err := Undo(w.Layer, Options{})
+	for _, name := range []string{"/mine (it has changed)", "/made (", "/attr ("} {
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "/same (") {
+			t.Errorf("%v does not name %s alone", err, name)
+		}
+	}
+	sh(t, w.tree, strings.ReplaceAll(kept, "$0", "711.755.750.700."))
+	if got := string(attrs(w.tree + "/attr")["user.a"]); got != "mine" {
+		t.Errorf("the attribute is %q", got)
+	}
+
+	w = newWorld(t, memory(t), old)
+	w.overlay(t, new)
+	committed := false
+	step = func(what string) { committed = committed || what == "rename in" }
+	_, err = Apply(w.Layer, Options{Stopped: func() bool { return committed }})
+	step = func(string) {}
+	if err != ErrStopped {
+		t.Fatal(err)
+	}
+	sh(t, w.tree, since)
+	res := w.apply(t, Options{})
+	if len(res.Conflicts) != 1 || res.Conflicts[0].Path != "made" {
+		t.Errorf("%+v", res)
+	}
+	sh(t, w.tree, "[ $(stat -c %a mine same made | tr '\n' .) = 711.755.750. ] && [ -e mine/x ]")
+}
+
 // TestDirectoryNotSet: a directory that can't look as it is to look is named.
 func TestDirectoryNotSet(t *testing.T) {
 	if os.Geteuid() != 0 {
