@@ -372,6 +372,10 @@ func (w *work) back(u *unit) error {
 	if u.Op == layer.Add && err == errGone {
 		return nil // somebody has removed it
 	}
+	removed := u.Op == layer.Modify && (err == errGone || err == errUnstaged)
+	if removed && w.move(u, u.Old, mark{}, u.Kept) == nil { // now, or before
+		return nil
+	}
 	return err
 }
 

@@ -9,6 +9,8 @@ import (
 
 const tampered = "somebody has changed it in the staging directory"
 
+var errUnstaged = changed("it has gone from the staging directory")
+
 // move renames what belongs into a place from the staging directory there, and what belongs out of it from there to the
 // staging directory, unless that was done before. A mark without an inode is nothing. What came out is put back if it
 // is not what belongs out. sealed says how what belongs in was noted, nil if it was not.
@@ -42,7 +44,7 @@ func (w *work) move(u *unit, in, out mark, sealed *mark) error {
 	}
 	switch {
 	case moved && staged == 0:
-		return changed("it has gone from the staging directory")
+		return errUnstaged
 	case !moved:
 		step("rename out")
 		err = unix.Renameat2(dir, base, t.stage, name, flags)

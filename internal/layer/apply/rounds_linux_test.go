@@ -88,6 +88,34 @@ func TestUndoKeepsModes(t *testing.T) {
 	sh(t, w.tree, "[ $(stat -c %a mine same made | tr '\n' .) = 711.755.750. ] && [ -e mine/x ]")
 }
 
+// TestUndoRemoved: what an apply has replaced is back after an undo, also if somebody has removed what is new, and if
+// that undo was cut off. The control: something else that is there now stays.
+func TestUndoRemoved(t *testing.T) { bothStages(t, testUndoRemoved) }
+
+func testUndoRemoved(t *testing.T) {
+	w := newWorld(t, memory(t), "echo old >a; echo old >b; echo old >c; touch -d 2001-01-01 c")
+	old := snapshot(t, w.tree)
+	w.overlay(t, "echo new >a; echo new >b; echo new >c")
+	w.apply(t, Options{})
+	sh(t, w.tree, "rm a c; echo mine >a")
+	back := false
+	step = func(what string) { back = back || what == "rename in" }
+	err := Undo(w.Layer, Options{Stopped: func() bool { return back }})
+	step = func(string) {}
+	if err != ErrStopped {
+		t.Fatal(err)
+	}
+	err = Undo(w.Layer, Options{})
+	if err == nil || !strings.Contains(err.Error(), "/a (it has changed)") || strings.Contains(err.Error(), "/c (") {
+		t.Error(err)
+	}
+	got := snapshot(t, w.tree)
+	if got["c"] != old["c"] || got["b"] != old["b"] {
+		t.Errorf("%q, not %q", got, old)
+	}
+	sh(t, w.tree, "[ $(cat a) = mine ]")
+}
+
 // TestDirectoryNotSet: a directory that can't look as it is to look is named.
 func TestDirectoryNotSet(t *testing.T) {
 	if os.Geteuid() != 0 {
