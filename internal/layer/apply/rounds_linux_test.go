@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/layer"
 )
 
 // TestRounds: what is kept of one apply is not taken for that of another, whose number is free again.
@@ -114,6 +116,36 @@ func testUndoRemoved(t *testing.T) {
 		t.Errorf("%q, not %q", got, old)
 	}
 	sh(t, w.tree, "[ $(cat a) = mine ]")
+}
+
+// TestTheirsBelow: a directory is removed although something in it is in conflict, if that is decided. The control: it
+// stays if something else in it has changed.
+func TestTheirsBelow(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(t, memory(t), "mkdir -p d/sub; echo 1 >d/f; echo 1 >d/g; echo 1 >d/sub/h")
+		w.overlay(t, "rm -r d")
+		sh(t, w.tree, "echo changed >d/f; echo new >d/sub/new")
+		before := snapshot(t, w.tree)
+		find := func() ([]layer.Change, []layer.Touched, error) {
+			all, touched, err := w.Everything()
+			if late {
+				sh(t, w.tree, "echo changed >d/g")
+			}
+			return all, touched, err
+		}
+		res, err := apply(w.Layer, Options{Theirs: []string{w.tree + "/d"}}, find)
+		_, gone := os.Lstat(w.tree + "/d")
+		if err != nil || (len(res.Conflicts) == 0) == late || (gone != nil) == late {
+			t.Errorf("%+v, %v, %v", res, err, gone)
+		}
+		if late {
+			continue
+		}
+		if err := Undo(w.Layer, Options{}); err != nil {
+			t.Error(err)
+		}
+		same(t, "taken back", snapshot(t, w.tree), before)
+	}
 }
 
 // TestDirectoryNotSet: a directory that can't look as it is to look is named.

@@ -136,13 +136,15 @@ func (s *stager) before(n *node, u *unit, in int, base string) error {
 	if st.Dev != s.trees[n.Tree].dev {
 		return refusal("it is on another file system than " + s.l.Trees[n.Tree].Path)
 	}
-	seen := make(map[string]*layer.State)
+	seen := make(map[string]*node)
 	n.seen(n.Path, seen)
+	forced := make(map[string]bool) // a conflict that was decided, and all below it
 	u.Old.Ino = st.Ino
 	err = walk(in, base, ".", 0, func(rel string, in int, name string, now *unix.Stat_t) error {
 		u.Old.add(rel, now)
-		was, is := seen[rel]
-		if n.forced || is && unchanged(in, name, now, was) {
+		b := seen[rel]
+		forced[rel] = forced[path.Dir(rel)] || b != nil && b.forced
+		if forced[rel] || b != nil && unchanged(in, name, now, b.Was) {
 			return nil
 		}
 		return errChanged
@@ -153,13 +155,13 @@ func (s *stager) before(n *node, u *unit, in int, base string) error {
 	return reasonOf(err)
 }
 
-// seen collects what the layer saw at a node and below it, by paths relative to top.
-func (n *node) seen(top string, all map[string]*layer.State) {
+// seen collects a node and those below it, by paths relative to top.
+func (n *node) seen(top string, all map[string]*node) {
 	rel := "."
 	if n.Path != top {
 		rel = n.Path[len(top)+1:]
 	}
-	all[rel] = n.Was
+	all[rel] = n
 	for _, b := range n.below {
 		b.seen(top, all)
 	}
