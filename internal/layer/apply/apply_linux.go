@@ -231,7 +231,7 @@ func (w *work) goOn() error {
 
 // round does what is planned.
 func (w *work) round(p *plan) error {
-	r := &round{N: w.j.next(), State: staging}
+	r := &round{N: w.free(), State: staging}
 	w.j.Rounds = append(w.j.Rounds, r)
 	err := w.makeStages(r, p)
 	if err == nil {

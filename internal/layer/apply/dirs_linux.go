@@ -16,6 +16,25 @@ import (
 	"github.com/zsbx/zsbx/internal/shell"
 )
 
+// free returns a number for a round whose name is free in all trees. A command knows its session's id, and may have
+// made something by that name.
+func (w *work) free() int {
+	n := w.j.next()
+	taken := func(t *tree) bool {
+		ino, _ := inodeAt(t.root.fd(), w.inTree(n)) // or the tree has gone
+		return ino != 0
+	}
+	for slices.ContainsFunc(w.trees, taken) {
+		n++
+	}
+	return n
+}
+
+// inTree returns the name of a round's staging directory in a tree.
+func (w *work) inTree(round int) string {
+	return ".zsbx-try-" + w.l.Session + "-" + strconv.Itoa(round)
+}
+
 // makeStages makes the staging directories. The journal names them first.
 func (w *work) makeStages(r *round, p *plan) error {
 	for n, t := range w.trees {
@@ -27,9 +46,8 @@ func (w *work) makeStages(r *round, p *plan) error {
 			return err
 		}
 		r.Dirs = append(r.Dirs, &dir{Tree: n, Path: []byte("."), Ino: ino, Old: old})
-		round := strconv.Itoa(r.N)
-		r.Stages = append(r.Stages, &stage{Tree: n, Name: ".zsbx-try-" + w.l.Session + "-" + round,
-			Kept: fmt.Sprintf("%s%s-%d", layer.KeptPrefix, round, n)})
+		r.Stages = append(r.Stages, &stage{Tree: n, Name: w.inTree(r.N),
+			Kept: fmt.Sprintf("%s%d-%d", layer.KeptPrefix, r.N, n)})
 	}
 	err := w.j.write(w.l)
 	for _, s := range r.Stages {

@@ -148,6 +148,23 @@ func TestTheirsBelow(t *testing.T) {
 	}
 }
 
+// TestNameTaken: a command that makes what a staging directory is called does not keep applies from being made.
+func TestNameTaken(t *testing.T) { bothStages(t, testNameTaken) }
+
+func testNameTaken(t *testing.T) {
+	w := newWorld(t, memory(t), "echo old >f")
+	name := ".zsbx-try-" + w.Session + "-2"
+	w.overlay(t, "mkdir "+name+"; echo mine >"+name+"/x; echo new >f; echo new >g")
+	w.apply(t, Options{Paths: []string{w.tree + "/" + name}})
+	w.apply(t, Options{Paths: []string{w.tree + "/f"}})
+	w.apply(t, Options{})
+	sh(t, w.tree, "[ $(cat f g "+name+"/x | tr '\n' .) = new.new.mine. ]")
+	if err := Undo(w.Layer, Options{}); err != nil {
+		t.Error(err)
+	}
+	sh(t, w.tree, "[ $(cat f) = old ] && [ ! -e g ] && [ ! -e "+name+" ]")
+}
+
 // TestDirectoryNotSet: a directory that can't look as it is to look is named.
 func TestDirectoryNotSet(t *testing.T) {
 	if os.Geteuid() != 0 {
