@@ -238,14 +238,34 @@ func partsOf(r *reviewed) (parts []part) {
 		if !known {
 			n = len(parts)
 			at[name] = n
-			parts = append(parts, part{string(c.Op) + " " + name, nil})
+			parts = append(parts, part{})
 		}
 		parts[n].changes = append(parts[n].changes, i)
 	}
-	for i := range parts {
-		if more := len(parts[i].changes) - 1; more > 0 {
-			parts[i].name += fmt.Sprintf(" and %d more below it", more)
-		}
+	for name, n := range at {
+		parts[n].name = r.partName(name, parts[n].changes)
 	}
 	return parts
+}
+
+// partName names the changes at a path and below it: the only one, or how many of each kind.
+func (r *reviewed) partName(name string, changes []int) string {
+	first := &r.Changes[changes[0]]
+	if len(changes) == 1 {
+		return fmt.Sprintf("%s %s", first.Op, r.Path(first))
+	}
+	number := make(map[layer.Op]int)
+	for _, i := range changes {
+		number[r.Changes[i].Op]++
+	}
+	var counts []string
+	for _, k := range []struct {
+		op   layer.Op
+		verb string
+	}{{layer.Add, "added"}, {layer.Modify, "changed"}, {layer.Remove, "removed"}} {
+		if number[k.op] > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", number[k.op], k.verb))
+		}
+	}
+	return fmt.Sprintf("%s/: %s", name, strings.Join(counts, ", "))
 }
