@@ -43,15 +43,16 @@ func (b *Broker) publish(fd int, listens func() answer) answer {
 	if errno != 0 {
 		return refused(errno)
 	}
+	isNew := p.listens == 0
 	a := listens()
 	if a.errno == 0 {
 		p.listens++
 	}
-	if p.listens == 0 {
-		d.drop(p, at)
-	}
-	if p.listens == 1 {
+	if isNew && a.errno == 0 {
 		go b.admit(p, at)
+	}
+	if isNew && a.errno != 0 {
+		d.drop(p, at)
 	}
 	return a
 }
