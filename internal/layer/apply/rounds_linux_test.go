@@ -31,17 +31,20 @@ mine' ]`)
 	sh(t, w.Dir, `[ "$(cat old-*/*)" = old ]`)
 }
 
+// stopAfter returns what stops an apply when it has asked n times whether it is to stop.
+func stopAfter(n int) func() bool {
+	return func() bool {
+		n--
+		return n < 0
+	}
+}
+
 // TestUndoNotMade: an undo of an apply that was cut off before it removed a file leaves that file, also if
 // somebody has replaced it.
 func TestUndoNotMade(t *testing.T) {
 	w := newWorld(t, memory(t), "echo old >f")
 	w.overlay(t, "rm f; echo x >a")
-	n := 0
-	stopped := func() bool {
-		n++
-		return n > 2
-	}
-	if _, err := Apply(w.Layer, Options{Stopped: stopped}); err == nil {
+	if _, err := Apply(w.Layer, Options{Stopped: stopAfter(2)}); err == nil {
 		t.Fatal("it was not stopped")
 	}
 	sh(t, w.tree, "[ -e f ] && echo mine >f.new && mv f.new f")
@@ -220,12 +223,7 @@ func testDropCut(t *testing.T) {
 	}{{"true", true}, {"rm -rf ../state/*/old-* ../state/*/*/old-* .zsbx-*", false}, {"rm -r $PWD", false}} {
 		w := newWorld(t, memory(t), "echo old >a; echo old >b")
 		w.overlay(t, "echo new >a; echo new >b")
-		n := 0
-		stopped := func() bool {
-			n++
-			return n > 2
-		}
-		if _, err := Apply(w.Layer, Options{Stopped: stopped}); err == nil {
+		if _, err := Apply(w.Layer, Options{Stopped: stopAfter(2)}); err == nil {
 			t.Fatal("it was not stopped")
 		}
 		sh(t, w.tree, c.gone)

@@ -69,6 +69,7 @@ func (r *Review) learnLinks(links map[int][]string) {
 			return
 		}
 	}
+	r.unknown = true
 }
 
 // leadsToActs reports whether a link has a name that programs outside know, or has one by way of others.

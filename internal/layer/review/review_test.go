@@ -486,6 +486,27 @@ func TestListOnce(t *testing.T) {
 	}
 }
 
+// TestLinksDeep: what more links lead to than are followed needs a look, too.
+func TestLinksDeep(t *testing.T) {
+	for _, n := range []int{1, 3, 2 * maxNested} {
+		was := map[string]string{".claude/skills": "../x1"}
+		m := memory{was: was, is: was}
+		for i := n - 1; i > 0; i-- { // each round finds the last
+			link := fmt.Sprintf("x%d/n", i)
+			was[link] = fmt.Sprintf("../x%d", i+1)
+			m.links = append(m.links, link)
+		}
+		change := []layer.Change{added(fmt.Sprintf("x%d/SKILL.md", n), 0o644, 1)}
+		if r := reviewed(m, change, "/t"); !r.Clean() {
+			t.Errorf("nothing leads to them: %s", r.List())
+		}
+		m.links = append(m.links, ".claude/skills")
+		if r := reviewed(m, change, "/t"); r.Clean() {
+			t.Errorf("%d links: %s", n, r.List())
+		}
+	}
+}
+
 // TestListBound: so many bytes are compared to count lines, and it is said that no more are.
 func TestListBound(t *testing.T) {
 	m := memory{is: map[string]string{}, was: map[string]string{}}
