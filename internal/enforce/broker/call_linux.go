@@ -21,7 +21,7 @@ type Call struct {
 	waits  bool      // another goroutine leads, and this one does not block
 	text   [512]byte // most paths are short
 
-	descriptors []int // to close after the answer
+	descriptors []int // to close before the answer
 
 	Verdict *rule.Verdict // why a host outside is refused, or can't be reached; nil for other refusals
 
@@ -68,13 +68,14 @@ func (c *Call) answer() {
 	b.busy.Add(-1)
 }
 
-// finish sends an answer.
+// finish sends an answer. Before that it closes the call's descriptors: a server may end at once and begin
+// again, and a copy of its socket would keep the port in use.
 func (c *Call) finish(a answer, tell func(unix.Errno)) {
 	if tell != nil && a.errno != 0 {
 		tell(a.errno)
 	}
-	c.respond(a)
 	c.close()
+	c.respond(a)
 }
 
 // answerLater lets another goroutine find the answer, with a copy of the call and its descriptors. With

@@ -135,6 +135,15 @@ func (o *OwnNet) Socket(r fork.SocketRequest) (fd int, _ unix.Errno) {
 	return fd, errno
 }
 
+// settle waits until the keeper has closed its copies of all sockets that it has made, of which the command
+// may have closed its own. It closes each one before it takes the next request.
+func (o *OwnNet) settle() {
+	fd, errno := o.Socket(fork.SocketRequest{Family: unix.AF_INET, Kind: unix.SOCK_DGRAM})
+	if errno == 0 {
+		unix.Close(fd)
+	}
+}
+
 // without notes why the network can't be made, and returns the error of socket(2).
 func (o *OwnNet) without(why unix.Errno) unix.Errno {
 	const text = "its session's network can't be made: "
@@ -247,11 +256,16 @@ func (b *Broker) bind(c *Call) answer {
 	if errno != 0 {
 		return refused(errno)
 	}
-	a := b.as(c, func() answer {
+	binds := func() answer {
 		_, _, errno := unix.Syscall(unix.SYS_BIND,
 			uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
 		return refused(errno)
-	})
+	}
+	a := b.as(c, binds)
+	if a.errno == unix.EADDRINUSE {
+		b.own.settle()
+		a = b.as(c, binds)
+	}
 	to, _ := internetAddress(addr)
 	if a.errno == 0 && to.Port() == domain {
 		b.own.names.Store(true)

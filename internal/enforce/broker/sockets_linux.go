@@ -87,7 +87,6 @@ func (b *Broker) listen(c *Call) answer {
 	backlog := int(int32(c.args[1]))
 	listens := func() answer { return refused(asErrno(unix.Listen(s.fd, backlog))) }
 	if b.own.has(s.fd) && s.internet() {
-		defer c.closeEarly()
 		return b.publish(s.fd, func() answer { return b.as(c, listens) })
 	}
 	address := socketName(s.fd)
@@ -107,14 +106,7 @@ func (b *Broker) listen(c *Call) answer {
 	if b.policy.Net.Mode != resolve.NetPorts && !b.door.shared {
 		return answer{proceed: true}
 	}
-	defer c.closeEarly()
 	return b.as(c, listens)
-}
-
-// closeEarly closes the copy of a socket before the answer: the server may end at once, and begin again.
-func (c *Call) closeEarly() {
-	c.close()
-	c.descriptors = c.descriptors[:0]
 }
 
 // socketName returns a socket's address, nil if unknown.
