@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/host"
@@ -228,31 +227,31 @@ func partsOf(r *reviewed) (parts []part) {
 	for i := range r.Changes {
 		c := &r.Changes[i]
 		if looks := r.Looks(i); len(looks) > 0 {
-			name := fmt.Sprintf("%s %s: %s", c.Op, r.Path(c), looks[0].Why)
+			name := fmt.Sprintf("%s %s: %s", c.Op, r.Shown(c), looks[0].Why)
 			parts = append(parts, part{name, []int{i}})
 			continue
 		}
 		first, _, _ := strings.Cut(c.Path, "/")
-		name := path.Join(r.l.Trees[c.Tree].Path, first)
-		n, known := at[name]
+		dir := r.DirName(c.Tree, first)
+		n, known := at[dir]
 		if !known {
 			n = len(parts)
-			at[name] = n
+			at[dir] = n
 			parts = append(parts, part{})
 		}
 		parts[n].changes = append(parts[n].changes, i)
 	}
-	for name, n := range at {
-		parts[n].name = r.partName(name, parts[n].changes)
+	for dir, n := range at {
+		parts[n].name = r.partName(dir, parts[n].changes)
 	}
 	return parts
 }
 
-// partName names the changes at a path and below it: the only one, or how many of each kind.
-func (r *reviewed) partName(name string, changes []int) string {
+// partName names the changes at a directory and below it: the only one, or how many of each kind.
+func (r *reviewed) partName(dir string, changes []int) string {
 	first := &r.Changes[changes[0]]
 	if len(changes) == 1 {
-		return fmt.Sprintf("%s %s", first.Op, r.Path(first))
+		return fmt.Sprintf("%s %s", first.Op, r.Shown(first))
 	}
 	number := make(map[layer.Op]int)
 	for _, i := range changes {
@@ -267,5 +266,5 @@ func (r *reviewed) partName(name string, changes []int) string {
 			counts = append(counts, fmt.Sprintf("%d %s", number[k.op], k.verb))
 		}
 	}
-	return fmt.Sprintf("%s/: %s", name, strings.Join(counts, ", "))
+	return fmt.Sprintf("%s: %s", dir, strings.Join(counts, ", "))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
+	"github.com/zsbx/zsbx/internal/layer/review"
 	"github.com/zsbx/zsbx/internal/supervise"
 	"github.com/zsbx/zsbx/internal/terminal"
 )
@@ -52,13 +53,14 @@ func completeChanges(ref, word string, is func(*layer.Change) bool) ([]string, c
 		return nil, noFiles
 	}
 	changes, _ := l.Changes()
-	dir, _ := host.Absolute(".")
+	h, _ := host.ThisHost()
+	trees := each(l.Trees, treePath)
 	how := noFiles
 	var names []string
 	for i := range changes {
-		name := filepath.Join(l.Trees[changes[i].Tree].Path, changes[i].Path)
-		if rel, err := filepath.Rel(dir, name); err == nil && filepath.IsLocal(rel) && !filepath.IsAbs(word) {
-			name = rel
+		name := review.NameFrom(h.Dir, trees, changes[i].Tree, changes[i].Path)
+		if filepath.IsAbs(word) {
+			name = filepath.Join(trees[changes[i].Tree], changes[i].Path)
 		}
 		if changes[i].Type.IsDir() {
 			name += "/"

@@ -55,15 +55,15 @@ var tryDialogues = []struct {
 	{"choose", []turn{
 		{"mkdir d; chmod 755 d\r", "$"},
 		{"@ try --name part -- sh -c 'echo x >a; mkdir b; echo 1 >b/1; echo 2 >b/2; chmod 700 d; echo x >d/.envrc'\r", "1 needs a look"}, {"", asked},
-		{"c\r", "add "}, {"", "/a (1 of 4)"}, {"", askedPart}, {"d\r", "+x"}, {"", askedPart}, {"a\r", "/b/: 3 added (2 of 4)"}, {"", askedPart},
-		{"b\r", asked}, {"c\r", askedPart}, {"a\r", askedPart}, {"?\r", askedPart}, {"l\r", "change "}, {"", "/d (3 of 4)"}, {"", askedPart}, {"a\r", "/d/.envrc: a shell"}, {"", askedPart},
+		{"c\r", "add a (1 of 4)"}, {"", askedPart}, {"d\r", "+x"}, {"", askedPart}, {"a\r", "\nb/: 3 added (2 of 4)"}, {"", askedPart},
+		{"b\r", asked}, {"c\r", askedPart}, {"a\r", askedPart}, {"?\r", askedPart}, {"l\r", "change d/ (3 of 4)"}, {"", askedPart}, {"a\r", "add d/.envrc: a shell"}, {"", askedPart},
 		{"l\r", "applied 2 changes; 4 left in the layer\r\nzsbx: hint: zsbx try show "}, {"", "zsbx try discard "}, {"", "$"},
 		{"echo sta''tus=$? $(stat -c %a d) $(find . -type f)\r", "status=0 700 ./a\r\n$"}, {"@ try apply part\r", "applied 4 changes"},
 	}},
 	{"what is below a directory", []turn{
 		{"mkdir d e; echo 1 >d/1; echo 2 >d/2; echo 1 >e/1\r", "$"},
-		{"@ try -- sh -c 'rm d/1 d/2; echo 3 >d/3; echo 2 >e/1'\r", asked}, {"c\r", "/d/: 1 added, 2 removed (1 of 2)"}, {"", askedPart},
-		{"l\r", "change "}, {"", "/e/1 (2 of 2)"}, {"", askedPart}, {"b\r", asked}, {"t\r", "thrown away$"},
+		{"@ try -- sh -c 'rm d/1 d/2; echo 3 >d/3; echo 2 >e/1'\r", asked}, {"c\r", "\nd/: 1 added, 2 removed (1 of 2)"}, {"", askedPart},
+		{"l\r", "change e/1 (2 of 2)"}, {"", askedPart}, {"b\r", asked}, {"t\r", "thrown away$"},
 	}},
 	{"a conflict", []turn{
 		{"echo one >f; echo two >g\r", "$"}, {"@ try -- sh -c 'echo x >f; echo x >g; exit 3'\r", asked}, {"\x1a", "Stopped$"},
@@ -71,7 +71,7 @@ var tryDialogues = []struct {
 	}},
 	{"a conflict in a part", []turn{
 		{"echo one >f\r", "$"}, {"@ try -- sh -c 'echo x >f; echo x >g; exit 3'\r", asked}, {"\x1a", "Stopped$"},
-		{"echo out >f\r", "$"}, {"fg\r", ""}, {"c\r", "/f (1 of 2)"}, {"", askedPart}, {"a\r", "/g (2 of 2)"}, {"", askedPart},
+		{"echo out >f\r", "$"}, {"fg\r", ""}, {"c\r", "change f (1 of 2)"}, {"", askedPart}, {"a\r", "add g (2 of 2)"}, {"", askedPart},
 		{"l\r", "/f --theirs "}, {"", "/f --ours "}, {"", "$"}, {"echo sta''tus=$? $(cat f; ls)\r", "status=3 out f\r\n$"},
 	}},
 	{"a raw terminal", []turn{

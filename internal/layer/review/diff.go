@@ -49,12 +49,17 @@ func (r *Review) difference(c *layer.Change) []byte {
 	return b.Bytes()
 }
 
-// side names a side of a difference. patch(1) reads a name with spaces up to a tab.
+// side names a side of a difference, from the top of the only tree, as git does. patch(1) reads a name with spaces up
+// to a tab.
 func (r *Review) side(prefix string, c *layer.Change, none bool) string {
 	if none {
 		return "/dev/null"
 	}
-	name := prefix + strings.TrimPrefix(r.name(c.Tree, c.Path), "/")
+	name := c.Path
+	if len(r.trees) > 1 && r.trees[c.Tree] != r.host.Dir {
+		name = strings.TrimPrefix(r.Path(c), "/")
+	}
+	name = prefix + printable(name)
 	if strings.Contains(name, " ") {
 		name += "\t"
 	}

@@ -135,14 +135,26 @@ func (r *Review) place(p string) (at key, in bool) {
 	return key{}, false
 }
 
-// name writes a path for people: relative to the tree if that is the only one or the working directory,
-// else absolute.
-func (r *Review) name(tree int, rel string) string {
-	top := r.trees[tree]
-	if len(r.trees) > 1 && top != r.host.Dir {
-		rel = path.Join(top, rel)
+// NameFrom returns the name of something in a tree that a command line takes in a working directory: relative to that
+// directory if it is in the tree or above it, else to the only tree, else absolute.
+func NameFrom(dir string, trees []string, tree int, rel string) string {
+	top := trees[tree]
+	full := path.Join(top, rel)
+	if host.Within(dir, top) || host.Within(top, dir) && dir != "/" {
+		name, err := filepath.Rel(dir, full)
+		if err == nil {
+			return name
+		}
 	}
-	return printable(rel)
+	if len(trees) == 1 && dir != "/" {
+		return rel
+	}
+	return full
+}
+
+// name writes a path for people, as a command line takes it.
+func (r *Review) name(tree int, rel string) string {
+	return printable(NameFrom(r.host.Dir, r.trees, tree, rel))
 }
 
 // treeName writes the path of a tree for people.

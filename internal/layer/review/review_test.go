@@ -461,6 +461,37 @@ func TestSummaryLong(t *testing.T) {
 	}
 }
 
+// TestNames: a name leads a command line in the working directory to what it names. The controls are in the tree itself.
+func TestNames(t *testing.T) {
+	one := []string{"/p/t"}
+	two := []string{"/p/t", "/p/u"}
+	for _, c := range []struct {
+		dir   string
+		trees []string
+		tree  int
+		rel   string
+		want  string
+	}{
+		{"/p/t", one, 0, "d/x", "d/x"},
+		{"/p/t", one, 0, ".", "."},
+		{"/p/t/d", one, 0, "d/x", "x"},
+		{"/p/t/d", one, 0, "x", "../x"},
+		{"/p/t/d", one, 0, ".", ".."},
+		{"/p", one, 0, "t/x", "t/t/x"}, // t/x is another one
+		{"/q", one, 0, "d/x", "d/x"},
+		{"/", one, 0, "x", "/p/t/x"},
+		{"/p/t", two, 0, "x", "x"},
+		{"/p/t", two, 1, "x", "/p/u/x"},
+		{"/p", two, 1, "x", "u/x"},
+		{"/q", two, 1, "x", "/p/u/x"},
+		{"/p", []string{""}, 0, "d/x", "d/x"}, // its record is damaged
+	} {
+		if got := NameFrom(c.dir, c.trees, c.tree, c.rel); got != c.want {
+			t.Errorf("%s of %s in %s: %s, not %s", c.rel, c.trees[c.tree], c.dir, got, c.want)
+		}
+	}
+}
+
 // TestListOnce: every change is listed once, first what needs a look, of all trees.
 func TestListOnce(t *testing.T) {
 	all := []layer.Change{

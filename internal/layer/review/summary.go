@@ -148,12 +148,12 @@ func (r *Review) lines(order []int, labelOf func(i int) label) (all []line) {
 func (r *Review) listed(i int) label {
 	c := &r.Changes[i]
 	if len(r.looks[i]) > 0 {
-		return label{needsLook, c.Op, r.shown(c), r.why(i), false}
+		return label{needsLook, c.Op, r.Shown(c), r.why(i), false}
 	}
 	if top := r.topmost(c); top != "" {
-		return label{otherNew, c.Op, r.dirName(c.Tree, top), "", true}
+		return label{otherNew, c.Op, r.DirName(c.Tree, top), "", true}
 	}
-	return label{otherNew, c.Op, r.shown(c), "", false}
+	return label{otherNew, c.Op, r.Shown(c), "", false}
 }
 
 // summed is the label in a summary of the change with this index.
@@ -161,12 +161,12 @@ func (r *Review) summed(i int) label {
 	c := &r.Changes[i]
 	top := r.topmost(c)
 	dir := path.Dir(c.Path)
-	inDir := r.dirName(c.Tree, dir) + "…"
+	inDir := r.DirName(c.Tree, dir) + "…"
 	switch {
 	case len(r.looks[i]) > 0:
 		return label{needsLook, c.Op, inDir, r.why(i), false}
 	case c.Op == layer.Modify:
-		return label{changed, c.Op, r.shown(c), "", false}
+		return label{changed, c.Op, r.Shown(c), "", false}
 	case isProgram(c) && (top == "" || path.Base(dir) == ".bin" || dir == path.Join(top, "bin")):
 		return label{newProgram, c.Op, inDir, "", false} // a package has many others that nobody calls by name
 	}
@@ -175,7 +175,7 @@ func (r *Review) summed(i int) label {
 		class = gone
 	}
 	if top != "" {
-		return label{class, c.Op, r.dirName(c.Tree, top), "", true}
+		return label{class, c.Op, r.DirName(c.Tree, top), "", true}
 	}
 	return label{class, c.Op, inDir, "", false}
 }
@@ -190,7 +190,7 @@ func (r *Review) apart(l line) (all []line) {
 		files = l.changes
 	}
 	for _, c := range files {
-		all = append(all, line{label{l.class, c.Op, r.shown(c), l.why, false}, []*layer.Change{c}})
+		all = append(all, line{label{l.class, c.Op, r.Shown(c), l.why, false}, []*layer.Change{c}})
 	}
 	return all
 }
@@ -342,16 +342,16 @@ func isProgram(c *layer.Change) bool {
 	return c.Op == layer.Add && (link || program(c.Type))
 }
 
-// shown writes the path of a change for people, with a slash after a directory.
-func (r *Review) shown(c *layer.Change) string {
+// Shown writes the path of a change for people, with a slash after a directory.
+func (r *Review) Shown(c *layer.Change) string {
 	if mainMode(c).IsDir() && c.Path != "." {
-		return r.dirName(c.Tree, c.Path)
+		return r.DirName(c.Tree, c.Path)
 	}
 	return r.name(c.Tree, c.Path)
 }
 
-// dirName writes the path of a directory for people.
-func (r *Review) dirName(tree int, dir string) string { return r.name(tree, dir) + "/" }
+// DirName writes the path of a directory for people.
+func (r *Review) DirName(tree int, dir string) string { return r.name(tree, dir) + "/" }
 
 func count(n int, one, many string) string {
 	if n == 1 {
