@@ -27,7 +27,8 @@ func newTryDiscard(a *app) *cobra.Command {
 			return err
 		})
 	fs.BoolVar(&force, "force", false,
-		"throw a layer away although an apply of it has not ended: what that has changed so far stays")
+		"throw a layer away although an apply of it has not ended, or its journal can't be read: "+
+			"what that has changed so far stays")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
@@ -96,13 +97,20 @@ func discard(l *layer.Layer, force bool) error {
 }
 
 // drop throws a layer away. What was applied of it stays, and can't be taken back any more. Only with force an
-// apply need not have ended.
+// apply need not have ended, and the journal need not be readable.
 func drop(l *layer.Layer, force bool) error {
 	if l.Damage != nil {
 		return l.Remove()
 	}
-	if pending, _ := apply.Pending(l); pending && !force { // Drop says what is wrong with it
-		id := l.Session[:shortest]
+	id := l.Session[:shortest]
+	pending, unread := apply.Pending(l)
+	if unread != nil && !force {
+		return refusal(supervise.CodeSession, "zsbx try discard "+id+" --force",
+			"%w; without it, what an apply has replaced or removed is lost once the layer is thrown away, "+
+				"and directories .zsbx-try-%s-N may be left in %s",
+			unread, l.Session, quoteArgs(each(l.Trees, treePath)))
+	}
+	if pending && !force {
 		return refusal(supervise.CodeSession,
 			"zsbx try apply "+id+"\nzsbx try apply "+id+" --undo\nzsbx try discard "+id+" --force",
 			"an apply of layer %s has not ended", l.Session)

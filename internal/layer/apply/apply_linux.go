@@ -113,8 +113,12 @@ func notAll(left []string) error {
 
 // Drop removes what applies have left in trees, so that nothing can be taken back any more. It is
 // called before Layer.Remove. Only with cut it drops an apply that has not ended: what that has changed so far stays.
+// With cut the journal need not be readable: then what applies have left in trees stays, too.
 func Drop(l *layer.Layer, cut bool) error {
 	w, err := begin(l, Options{}, true)
+	if cut && errors.Is(err, errUnread) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

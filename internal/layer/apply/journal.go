@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -99,6 +100,8 @@ type look struct {
 // asIs is a time that is left as it is.
 const asIs = math.MinInt64
 
+var errUnread = errors.New("can't be read")
+
 // load reads the journal of a layer, or returns an empty one.
 func load(l *layer.Layer) (*journal, error) {
 	j := &journal{Version: journalVersion}
@@ -107,7 +110,7 @@ func load(l *layer.Layer) (*journal, error) {
 		err = fmt.Errorf("its version is %d, this zsbx knows %d", j.Version, journalVersion)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the journal of layer %s can't be read: %w", l.Session, err)
+		return nil, fmt.Errorf("the journal of layer %s %w: %w", l.Session, errUnread, err)
 	}
 	return j, nil
 }
