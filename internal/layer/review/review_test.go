@@ -112,7 +112,7 @@ func TestSummaryNpm(t *testing.T) {
 	h := nowhere()
 	h.Dir = dir
 	r := New(&layer.Record{Trees: []layer.Tree{{Path: dir}}}, changes, m, h, nil)
-	const want = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
+	const want = `862 files and 43 directories would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc               a shell that enters this directory runs or trusts it
   ~ package.json         +2 -1
   + node_modules/.bin/…  41 programs
@@ -121,7 +121,7 @@ func TestSummaryNpm(t *testing.T) {
 	if got := r.Summary(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	const list = `862 files would be added, 1 changed, 0 removed below ./; 1 needs a look
+	const list = `862 files and 43 directories would be added, 1 changed, 0 removed below ./; 1 needs a look
   + .envrc         a shell that enters this directory runs or trusts it
   + node_modules/  861 files, 82 programs, 801 KiB
   ~ package.json   +2 -1
@@ -444,7 +444,8 @@ func TestSummaryLong(t *testing.T) {
 	all = append(all, added("new", dirMode, 0), added("w/1", 0o644, 1))
 	text := reviewed(memory{}, all, "/t").Summary()
 	for _, want := range []string{
-		"1 file would be added, 30 changed, 3 removed below /t\n  ~ f00  mode 0600, was 0644", "\n  and 15 more\n",
+		"1 file and 1 directory would be added, 30 changed, 3 files and 1 directory removed below /t\n",
+		"\n  ~ f00  mode 0600, was 0644", "\n  and 15 more\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
@@ -501,7 +502,7 @@ func TestListOnce(t *testing.T) {
 	for i := range all {
 		all[i].Tree = i / 4
 	}
-	const want = `3 files would be added, 1 changed, 1 removed below /t and /u; 1 needs a look
+	const want = `3 files and 1 directory would be added, 1 changed, 1 file and 2 directories removed below /t and /u; 1 needs a look
   + /t/d/.envrc  a shell that enters this directory runs or trusts it
   + /t/d/        1 file, 3 bytes
   ~ /t/z         mode 0755, was 0644

@@ -97,7 +97,7 @@ func (r *Review) List() string {
 	return r.head() + r.layout(r.lines(append(order, others...), r.listed))
 }
 
-// head is the first line. It counts directories only if nothing else changes.
+// head is the first line. It counts all changes, as an apply does.
 func (r *Review) head() string {
 	files := make(map[layer.Op]int)
 	dirs := make(map[layer.Op]int)
@@ -109,22 +109,32 @@ func (r *Review) head() string {
 			files[c.Op]++
 		}
 	}
-	n := files
-	noun := [2]string{"file", "files"}
-	if len(files) == 0 {
-		n = dirs
-		noun = [2]string{"directory", "directories"}
-	}
 	var below []string
 	for i := range r.trees {
 		below = append(below, r.treeName(i))
 	}
-	text := fmt.Sprintf("%s would be added, %s changed, %s removed below %s", count(n[layer.Add], noun[0], noun[1]),
-		units.Thousands(n[layer.Modify]), units.Thousands(n[layer.Remove]), strings.Join(below, " and "))
+	added := entries(files[layer.Add], dirs[layer.Add])
+	if dirs[layer.Add] == 0 {
+		added = count(files[layer.Add], "file", "files")
+	}
+	text := fmt.Sprintf("%s would be added, %s changed, %s removed below %s", added,
+		entries(files[layer.Modify], dirs[layer.Modify]), entries(files[layer.Remove], dirs[layer.Remove]),
+		strings.Join(below, " and "))
 	if looks := r.needing(); looks > 0 {
 		text += "; " + count(looks, "needs a look", "need a look")
 	}
 	return text + "\n"
+}
+
+// entries writes how many files and directories there are, of files alone only the number.
+func entries(files, dirs int) string {
+	switch {
+	case dirs == 0:
+		return units.Thousands(files)
+	case files == 0:
+		return count(dirs, "directory", "directories")
+	}
+	return count(files, "file", "files") + " and " + count(dirs, "directory", "directories")
 }
 
 // lines puts changes together that have the same label.
