@@ -236,10 +236,11 @@ func (w *work) set(dirs []*dir, new bool) (left []*dir) {
 			continue
 		}
 		_ = w.advance(d.Count) // what is left is quick
+		closed := look.Mode&dirPerm != dirPerm
 		switch {
 		case err == nil:
 			w.res.Applied += d.Count
-		case d.Count > 0:
+		case d.Count > 0 || closed && notSet(err) != errChanged: // it was opened for the apply
 			c := layer.Change{Tree: d.Tree, Path: string(d.Path), Op: layer.Modify, Type: os.ModeDir}
 			_ = w.res.leave(c, notSet(err))
 		}

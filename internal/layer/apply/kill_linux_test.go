@@ -29,14 +29,18 @@ func killed() {
 		}
 	}
 	var err error
+	var res Result
 	if what[0] == "apply" {
-		_, err = Apply(l, Options{})
+		res, err = Apply(l, Options{})
 	} else {
 		err = Undo(l, Options{})
 	}
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if len(res.Conflicts)+len(res.Refused) > 0 {
+		fmt.Printf("not applied: %+v %+v\n", res.Conflicts, res.Refused)
 	}
 	os.Exit(0)
 }
@@ -113,14 +117,7 @@ func testUndoKilled(t *testing.T) {
 // Then all is old.
 func recovers(t *testing.T, at string, n int, w *world, old, want map[string]string) {
 	t.Helper()
-	for rel, text := range snapshot(t, w.tree) {
-		if strings.HasPrefix(rel, ".zsbx-try-") || text[0] == '4' {
-			continue
-		}
-		if text != old[rel] && text != want[rel] {
-			t.Errorf("%s: %s is %s", at, rel, text)
-		}
-	}
+	oldOrNew(t, at, w, old, want)
 	if n%2 == 0 {
 		same(t, at+", went on", goOn(t, w), want)
 	}
@@ -131,6 +128,19 @@ func recovers(t *testing.T, at string, n int, w *world, old, want map[string]str
 	w.undone(t)
 	if t.Failed() {
 		t.Fatal(at)
+	}
+}
+
+// oldOrNew checks that each file is old or new.
+func oldOrNew(t *testing.T, at string, w *world, old, want map[string]string) {
+	t.Helper()
+	for rel, text := range snapshot(t, w.tree) {
+		if strings.HasPrefix(rel, ".zsbx-try-") || text[0] == '4' {
+			continue
+		}
+		if text != old[rel] && text != want[rel] {
+			t.Errorf("%s: %s is %s", at, rel, text)
+		}
 	}
 }
 

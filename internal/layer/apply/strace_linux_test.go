@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -52,14 +54,7 @@ func straceKill(t *testing.T, strace, what, call string, n int, w *world) bool {
 	if what == "undo" {
 		goOn(t, w)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace="+call,
-		"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s 1000000 %s %t", killEnv, what, w.top, inTrees), "GOMAXPROCS=1")
-	out, err := cmd.CombinedOutput()
+	_, out, err := straceOf(t, strace, what, call, fmt.Sprintf("signal=KILL:when=%d", n), w)
 	if err == nil {
 		return false
 	}
@@ -68,4 +63,85 @@ func straceKill(t *testing.T, strace, what, call string, n int, w *world) bool {
 		t.Fatalf("%s, %s %d: %v: %s", what, call, n, err, out)
 	}
 	return true
+}
+
+// straceOf runs an apply or an undo under strace(1), which injects something into a system call. It returns the trace
+// and what the process wrote.
+func straceOf(t *testing.T, strace, what, call, inject string, w *world) (trace, out string, _ error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(w.top, "trace")
+	cmd := exec.Command(strace, "-f", "-qq", "-o", file, "-e", "trace="+call, "-e", "inject="+call+":"+inject, self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s 1000000 %s %t", killEnv, what, w.top, inTrees), "GOMAXPROCS=1")
+	b, failed := cmd.CombinedOutput()
+	all, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return string(all), string(b), failed
+}
+
+// TestStraceFails: an apply of which any one system call fails leaves each file old or new. If it says nothing, all is
+// new, and in any case an undo goes back, but for times of directories.
+func TestStraceFails(t *testing.T) { bothStages(t, testStraceFails) }
+
+func testStraceFails(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is missing")
+	}
+	w, old, want := killWorld(t)
+	errnos := []string{"EIO", "ENOSPC", "EROFS"}
+	failed := 0
+	for _, call := range straced {
+		for n := 1; ; n++ {
+			inject := fmt.Sprintf("error=%s:when=%d", errnos[n%len(errnos)], n)
+			trace, out, err := straceOf(t, strace, "apply", call, inject, w)
+			if !strings.Contains(trace, "(INJECTED)") {
+				break
+			}
+			at := call + ", " + inject
+			oldOrNew(t, at, w, old, want)
+			exit, _ := errors.AsType[*exec.ExitError](err)
+			switch {
+			case err == nil && out == "":
+				alike(t, at, w, want)
+			case exit != nil && (exit.ExitCode() != 1 || out == ""):
+				t.Fatalf("%s: %v: %s", at, err, out)
+			case exit != nil:
+				failed++
+			}
+			err = takeBack(w)
+			if err != nil {
+				t.Fatalf("%s, undo: %v", at, err)
+			}
+			alike(t, at+", went back", w, old)
+			w.undone(t)
+		}
+		err := takeBack(w) // the last one went well
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed < 10 {
+		t.Errorf("%d applies failed", failed)
+	}
+	t.Logf("%d applies failed", failed)
+}
+
+// alike fails the test if something is not as it is to be, but for times of directories.
+func alike(t *testing.T, at string, w *world, want map[string]string) {
+	t.Helper()
+	got := snapshot(t, w.tree)
+	for rel, text := range want {
+		if text[0] == '4' {
+			text = strings.Fields(text)[0]
+		}
+		if !strings.HasPrefix(got[rel], text) {
+			t.Errorf("%s: %s is %s, not %s", at, rel, got[rel], text)
+		}
+	}
 }
