@@ -64,7 +64,7 @@ func (o *runFlags) settle(a *app, command *supervise.Command, r *reviewed, succe
 	case asks:
 		return a.ask(command, r)
 	case clean && r.Clean():
-		return a.applyClean(r.l)
+		return a.applyClean(command, r.l)
 	}
 	a.hintLayer(r.l)
 	if clean {
@@ -75,13 +75,14 @@ func (o *runFlags) settle(a *app, command *supervise.Command, r *reviewed, succe
 
 // applyClean applies a layer of which nothing needs a look, and then throws it away: a script does not take
 // it back.
-func (a *app) applyClean(l *layer.Layer) error {
+func (a *app) applyClean(command *supervise.Command, l *layer.Layer) error {
+	command.TakeSignals(make(chan os.Signal, 1))() // they are for the apply
 	res, err := a.applyOnly(l, apply.Options{})
-	if err != nil {
-		a.hintLayer(l)
-	}
 	if _, failed := errors.AsType[*policy.Error](err); failed { // or a signal has stopped it
 		return err
+	}
+	if err != nil {
+		a.hintLayer(l)
 	}
 	if len(res.Conflicts)+len(res.Refused) > 0 || res.Left > 0 { // only now
 		return status(exitHeld)

@@ -136,15 +136,15 @@ func (a *app) apply(l *layer.Layer, o apply.Options) error {
 
 // applyOnly applies a layer, and says what was left.
 func (a *app) applyOnly(l *layer.Layer, o apply.Options) (apply.Result, error) {
+	p := &progress{a: a, began: time.Now()}
 	if isTerminal(a.stderr) {
-		p := &progress{a: a, began: time.Now()}
 		o.Progress = p.step
-		defer p.end()
 	}
 	stop := newStopper()
 	defer stop.end()
 	o.Stopped = stop.stopped
 	res, err := apply.Apply(l, o)
+	p.end()
 	if err == nil {
 		return res, a.tellApplied(l, o, &res)
 	}
