@@ -69,7 +69,8 @@ func (a *app) undo(l *layer.Layer) error {
 	stop := newStopper()
 	defer stop.end()
 	err := apply.Undo(l, apply.Options{Stopped: stop.stopped})
-	if errors.Is(err, apply.ErrStopped) {
+	pending, _ := apply.Pending(l) // the error says what is wrong with the journal
+	if err != nil && pending {
 		return stop.failed("undo", l, err)
 	}
 	if err != nil {

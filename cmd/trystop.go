@@ -55,10 +55,10 @@ func (s *stopper) failed(what string, l *layer.Layer, err error) error {
 	if errors.Is(err, layer.ErrGone) {
 		hint = "zsbx try show " + id + " --tar FILE"
 	}
+	text := fmt.Errorf("%s of layer %s: %w", what, l.Session, err)
+	failed := &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: text}
 	if !errors.Is(err, apply.ErrStopped) {
-		return &policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err}
+		return failed
 	}
-	err = fmt.Errorf("%s of layer %s: %w", what, l.Session, err)
-	return errors.Join(exit(endedBy(syscall.Signal(s.got.Load()))),
-		&policy.Error{Code: supervise.CodeSession, Hint: hint, Err: err})
+	return errors.Join(exit(endedBy(syscall.Signal(s.got.Load()))), failed)
 }
