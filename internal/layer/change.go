@@ -23,6 +23,8 @@ type Change struct {
 	Inode uint64 `json:",omitempty"` // in the layer: names of one file have the same; 0 if removed
 	Links uint64 `json:",omitempty"` // how many names the file has in the layer
 
+	Shares bool `json:",omitempty"` // a directory has a new default access control list that lets others write
+
 	Was      *State `json:",omitempty"` // what the tree had when the layer was frozen, nil if nothing
 	Lost     bool   `json:",omitempty"` // the command saw something there, of which the tree had nothing in the end
 	Conflict string `json:",omitempty"` // how the tree has changed meanwhile, or ""

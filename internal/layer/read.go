@@ -301,7 +301,7 @@ func (r *reader) changedSince(low *entry) bool { return low.st.Ctim.Nano() >= r.
 func (r *reader) compare(p place, up, low *entry, a attributes, unread error) error {
 	c := Change{
 		Path: p.path, Op: Add, Type: up.mode, Size: up.st.Size,
-		Inode: up.st.Ino, Links: uint64(up.st.Nlink),
+		Inode: up.st.Ino, Links: uint64(up.st.Nlink), Shares: shares(up, low, a),
 		Refused: cmp.Or(r.refused(up, low, a), r.closed(up), notLookedAt(unread)),
 	}
 	if r.uid == 0 && !inherited(up, low) {

@@ -493,6 +493,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestSharesShown: a directory in which others may write what is made there is not told as other attributes are.
+func TestSharesShown(t *testing.T) {
+	for shares, want := range map[bool]string{
+		true: "  ~ d/  default ACL: others may write what is made in it\n", false: "  ~ d/  times or attributes\n",
+	} {
+		c := changedFile("d", dirMode, dirMode)
+		c.Shares = shares
+		r := reviewed(memory{}, []layer.Change{c}, "/t")
+		if !strings.HasSuffix(r.Summary(), want) || !strings.HasSuffix(r.List(), want) {
+			t.Errorf("%s%s, not %q", r.Summary(), r.List(), want)
+		}
+	}
+}
+
 // TestListOnce: every change is listed once, first what needs a look, of all trees.
 func TestListOnce(t *testing.T) {
 	all := []layer.Change{
