@@ -141,17 +141,18 @@ func (x *listed) look() {
 	}
 	x.bytes, x.files, x.err = x.Size()
 	changes, err := x.Changes()
-	pending, unread := apply.Pending(x.Layer)
+	left, unread := apply.Left(x.Layer, changes)
+	pending, _ := apply.Pending(x.Layer)
 	x.err = cmp.Or(x.err, err, unread)
 	x.sums = make(map[layer.Op]int)
-	for i := range changes {
-		x.sums[changes[i].Op]++
+	for i := range left {
+		x.sums[left[i].Op]++
 	}
 	switch {
 	case x.err != nil || x.life != track.Ended:
 	case pending:
 		x.life = statePending
-	case len(changes) == 0:
+	case len(left) == 0:
 		x.life = stateApplied
 	}
 }

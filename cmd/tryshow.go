@@ -52,6 +52,10 @@ func (a *app) showTry(args []string, tar string) error {
 	if err := r.has(at, args[1:]); err != nil {
 		return err
 	}
+	left, err := apply.Left(l, slices.Clone(r.Changes))
+	if err == nil && len(left) == 0 && len(r.Changes) > 0 {
+		a.say.warn("all of this layer was applied: what is listed has changed since")
+	}
 	switch {
 	case tar != "":
 		return a.writeTar(r, tar)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -292,6 +293,45 @@ abc' ] && [ ! -e n ] && [ b -ef c ]`)
 		t.Error(err)
 	}
 	same(t, "taken back", snapshot(t, w.tree), old)
+}
+
+// TestLeft: what was applied is not left, even if it has changed since or has gone. The controls: what was not applied of
+// a new directory, even if somebody has made it by then, and what was taken back.
+func TestLeft(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "echo old >a; echo old >b; mkdir gone; echo old >gone/x")
+	w.write(t, `mknod gone c 0 0; echo new >a; echo new >b; mkdir -p n/sub/deep; for f in 1 2 sub/3 sub/deep/4; do echo new >n/$f; done
+echo set >n/set; chmod 4755 n/set`)
+	left := func(what string, want ...string) {
+		t.Helper()
+		changes, err := w.Changes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, err = Left(w.Layer, changes)
+		var got []string
+		for _, c := range changes {
+			got = append(got, c.Path)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %q, not %q", what, err, got, want)
+		}
+	}
+	all := []string{"a", "b", "gone", "gone/x", "n", "n/1", "n/2", "n/set", "n/sub", "n/sub/3", "n/sub/deep", "n/sub/deep/4"}
+	left("at first", all...)
+	w.apply(t, Options{Paths: []string{w.tree + "/a", w.tree + "/n/1"}})
+	rest := []string{"b", "gone", "gone/x", "n/2", "n/set", "n/sub", "n/sub/3", "n/sub/deep", "n/sub/deep/4"}
+	left("after a part", rest...)
+	sh(t, w.tree, "rm a; echo mine >a; rm n/1; echo mine >n/2")
+	left("changed outside", rest...)
+	w.apply(t, Options{Theirs: []string{w.tree + "/n/2"}})
+	left("after the rest", "n/set")
+	sh(t, w.tree, "rm -r n/sub; rm b n/2; echo mine >b; echo mine >n/2; mkdir gone")
+	left("all changed outside", "n/set")
+	sh(t, w.tree, "rmdir gone") // what is taken back is left again, and what stays is not
+	if err := Undo(w.Layer, Options{}); err == nil {
+		t.Error("all was taken back")
+	}
+	left("taken back", "gone", "gone/x", "n/set", "n/sub", "n/sub/3", "n/sub/deep", "n/sub/deep/4")
 }
 
 // TestRefused: what is refused is named, and the rest applied.

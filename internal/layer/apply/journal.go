@@ -66,8 +66,9 @@ type unit struct {
 	Type     fs.FileMode
 	Count    int // changes
 	New, Old mark
-	Not      bool `json:",omitempty"` // it was not done
-	Since    bool `json:",omitempty"` // it is not taken back: somebody has changed it since
+	Left     [][]byte `json:",omitempty"` // what is not made of a new directory
+	Not      bool     `json:",omitempty"` // it was not done
+	Since    bool     `json:",omitempty"` // it is not taken back: somebody has changed it since
 
 	// How New looked in a staging directory in the tree, how Old looks there, and how New looks in its place; see seal.
 	Staged, Kept, Placed *mark `json:",omitempty"`
@@ -136,6 +137,36 @@ var step = func(what string) {}
 func Pending(l *layer.Layer) (bool, error) {
 	j, err := load(l)
 	return err == nil && j.pending(), err
+}
+
+// Left returns those of some changes of a layer that no apply has made. What has changed since an apply is not among
+// them, even if that is a conflict.
+func Left(l *layer.Layer, changes []layer.Change) ([]layer.Change, error) {
+	j, err := load(l)
+	if err != nil {
+		return changes, err
+	}
+	made := make(map[at]bool) // or left out; the nearest directory decides
+	for _, r := range j.Rounds {
+		for _, u := range r.Units {
+			if r.State != done || u.Not {
+				continue
+			}
+			made[at{u.Tree, string(u.Path)}] = true
+			for _, left := range u.Left {
+				made[at{u.Tree, string(left)}] = false
+			}
+		}
+	}
+	return slices.DeleteFunc(changes, func(c layer.Change) bool {
+		for p := place(&c); p.path != ""; p = p.above() {
+			is, known := made[p]
+			if known {
+				return is
+			}
+		}
+		return false
+	}), nil
 }
 
 func (j *journal) pending() bool {

@@ -26,6 +26,7 @@ type node struct {
 
 	above  *node   // the change of the directory that it is in, or nil
 	below  []*node // what is made in the same step
+	left   []*node // what is not, of a directory that appears
 	take   bool    // it is made
 	forced bool    // it is a conflict that was decided for what the command wrote
 
@@ -169,6 +170,9 @@ func (p *plan) add(n *node) {
 		n.kept = above.kept || above.Op != layer.Remove
 		whole = n.kept
 		n.take = n.take && !n.kept
+	}
+	if !n.take && whole {
+		above.left = append(above.left, n)
 	}
 	if !n.take {
 		p.stay[place(n.Change).above()] = true

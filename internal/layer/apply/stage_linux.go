@@ -300,11 +300,16 @@ func (s *stager) directory(src, dst int, n *node, to string, u *unit) error {
 		return err
 	}
 	defer unix.Close(out)
+	for _, b := range n.left {
+		u.Left = append(u.Left, []byte(b.Path))
+	}
 	for _, b := range n.below {
 		name := path.Base(b.Path)
 		err := s.entry(in, out, b, path.Join(to, name), u)
 		if err == nil {
 			u.Count++
+		} else {
+			u.Left = append(u.Left, []byte(b.Path))
 		}
 		err = s.wrote(b, out, name, err)
 		if err != nil {
