@@ -30,6 +30,7 @@ func (rs *resolver) hosts(n *policy.Net, byFlag bool) {
 		r, err := rule.ParseDenial(d.Value)
 		list.Denied = rs.addHost(list.Denied, Host{Rule: r, Origin: d.Origin}, err)
 	}
+	marked(list.Allowed)
 	if len(rs.errs) == wrong {
 		rs.together(list)
 	}
@@ -51,6 +52,25 @@ func (rs *resolver) addHost(list []Host, h Host, err error) []Host {
 	}
 	rs.fail(h.Origin, policy.CodeValue, "", err.Error())
 	return list
+}
+
+// marked gives a flag's rule the private mark if another flag has the same rule with it, in any order: the
+// second one is typed as the hint of a refusal says, on a command line that has the first one.
+func marked(list []Host) {
+	private := map[rule.Rule]Host{} // by the rule without the mark
+	for _, h := range list {
+		if fromFlag(h.Origin) && h.Private {
+			plain := h.Rule
+			plain.Private = false
+			private[plain] = h
+		}
+	}
+	for i, h := range list {
+		wide, is := private[h.Rule]
+		if is && fromFlag(h.Origin) {
+			list[i] = wide
+		}
+	}
 }
 
 func rulesOf(list []Host) []rule.Rule {

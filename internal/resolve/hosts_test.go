@@ -3,6 +3,7 @@ package resolve
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,11 +15,16 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// byFlag makes a policy of hosts that flags allow.
+// byFlag makes a policy of hosts that flags allow. Those that end with " private" are of --allow-private-host.
 func byFlag(rules ...string) *policy.Policy {
 	p := &policy.Policy{}
 	for _, text := range rules {
-		_ = p.Put("net.hosts", policy.Named{Value: text, Origin: policy.Origin{Source: "--allow-host"}})
+		v := policy.Named{Origin: policy.Origin{Source: "--allow-host"}}
+		v.Value, v.Name, _ = strings.Cut(text, " ")
+		if v.Name != "" {
+			v.Origin.Source = "--allow-private-host"
+		}
+		_ = p.Put("net.hosts", v)
 	}
 	return p
 }
@@ -151,8 +157,27 @@ func TestHostsTogether(t *testing.T) {
 	if got := texts(r.Net.Hosts.Allowed); got != "y.example, x.example" {
 		t.Errorf("a flag over a file: %s", got)
 	}
-	if _, err := Policy(byFlag("x.example", "x.example/tcp"), h); err == nil {
-		t.Error("two flags contradict each other, and nothing is said")
+	for _, flags := range [][]string{{"x.example", "x.example/tcp"}, {"x.example", "x.example/tcp private"}} {
+		if _, err := Policy(byFlag(flags...), h); err == nil {
+			t.Errorf("%q contradict each other, and nothing is said", flags)
+		}
+	}
+	for _, flags := range [][]string{
+		{"x.example", "x.example private"}, {"x.example private", "x.example"}, {"x.example:443/tls", "x.example private", "x.example"},
+	} {
+		for _, below := range []*policy.Policy{{}, file} {
+			n := mustResolve(t, policy.Merge(below, byFlag(flags...)), h).Net.Hosts
+			last := n.Allowed[len(n.Allowed)-1]
+			own := rule.Ask{Names: []string{"x.example"}, Addr: netip.MustParseAddr("10.0.0.1"), Port: 443}
+			v := n.Rules.Decide(own)
+			if strings.Count(texts(n.Allowed), "x.example") != 1 || last.Origin.Source != "--allow-private-host" || !v.Allowed() {
+				t.Errorf("%q: %s, by %s, %+v", flags, texts(n.Allowed), last.Origin, v)
+			}
+		}
+	}
+	r = mustResolve(t, policy.Merge(byFlag("x.example private"), mustTOML(t, "net.hosts = ['x.example']")), h)
+	if got := texts(r.Net.Hosts.Allowed); got != "x.example" {
+		t.Errorf("a file over a flag: %s", got)
 	}
 	bad := &policy.Policy{Net: policy.Net{Hosts: []policy.Host{{Rule: "npm"}, {Rule: "x.example"}}, DenyHosts: []policy.Named{{Value: "x/y"}, {Value: "z.example"}}}}
 	var all policy.Errors
