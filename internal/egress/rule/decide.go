@@ -191,7 +191,7 @@ func (d *decision) name(name string) {
 		return
 	}
 	if word := Class(d.ask.Addr); word != "" && !r.Private {
-		d.refuse(v.private(d.ask.Addr, word))
+		d.refuse(v.private(d.ask.Addr, word, r))
 		return
 	}
 	d.allow(name, r)

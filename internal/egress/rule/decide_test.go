@@ -249,6 +249,39 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestPrivateHint: the rule that a refusal of a private address names is the one that is there, with the mark.
+// The host may be asked for without a port, as by a resolver.
+func TestPrivateHint(t *testing.T) {
+	for text, want := range map[string]string{
+		"a.example":           "--allow-private-host a.example",
+		"a.example/tcp":       "--allow-private-host a.example/tcp",
+		"a.example:8080":      "--allow-private-host a.example:8080",
+		"a.example:8080/http": "--allow-private-host a.example:8080/http",
+		"*.b.example/tcp":     "--allow-private-host a.b.example/tcp",
+		"*":                   "--allow-private-host a.example",
+	} {
+		s := set(t, text)
+		name := "a.example"
+		if strings.HasPrefix(text, "*.") {
+			name = "a.b.example"
+		}
+		r, err := rule.Parse(text, rule.Marks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range []uint16{0, r.Port} {
+			v := s.Decide(rule.Ask{Names: []string{name}, Addr: netip.MustParseAddr("10.0.0.1"), Port: port})
+			if v.Reason != rule.Private || v.Flag != want {
+				t.Errorf("%s, port %d: %s, want %s", text, port, v.Flag, want)
+			}
+		}
+		public := rule.Ask{Names: []string{name}, Addr: netip.MustParseAddr("203.0.113.1"), Port: r.Port}
+		if v := s.Decide(public); !v.Allowed() {
+			t.Errorf("control: %s: %+v", text, v)
+		}
+	}
+}
+
 // TestCheck: what is wrong with a list as a whole.
 func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{

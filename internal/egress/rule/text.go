@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -140,9 +141,17 @@ func (v Verdict) deny(d *Rule) Verdict {
 	return v.because(Denied, fmt.Sprintf("denied by %s in [net] deny_hosts", Quote(d.String())), nil)
 }
 
-func (v Verdict) private(a netip.Addr, word string) Verdict {
+// private refuses a private address of a name that a rule allows. The rule that is wanted differs by the mark
+// only: beside another one for the same host and port there can be none with another kind.
+func (v Verdict) private(a netip.Addr, word string, r *Rule) Verdict {
 	text := fmt.Sprintf("its address %s is %s", a, word)
-	wanted := v.want("")
+	asked := v
+	asked.Port = cmp.Or(v.Port, r.Port)
+	kind := r.Kind
+	if r.Direct() {
+		kind = "" // "*" is no reason to leave a name unchecked
+	}
+	wanted := asked.want(kind)
 	if wanted != nil {
 		wanted.Private = true
 	}
