@@ -76,6 +76,8 @@ var ways = []way{
 		want: "^115$", needs: "/usr/bin/python3"},
 	{name: "nobody listens", hosts: "a.example:4000", script: "ZSBX -- ACT dial a.example:4000", want: "connection refused"},
 	{name: "own server", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownScript + "'", want: "^served$", needs: "/usr/bin/python3"},
+	{name: "own servers with the relay's port", hosts: "203.0.113.80:7 [2001:db8::80]:7",
+		script: "ZSBX -- /usr/bin/python3 -c '" + relayPortScript + "'", want: "^served served, refused 10$", needs: "/usr/bin/python3"},
 	{name: "localhost", hosts: "localhost:5432", script: "ZSBX -- ACT dial 127.0.0.1:5432 x", want: `^"x"$`},
 	{name: "localhost, another port", hosts: "localhost:5432", script: "ZSBX -- ACT dial 127.0.0.1:7 x", want: "permission denied", not: "tcp "},
 	{name: "address", hosts: "203.0.113.80:80", script: "ZSBX -- curl -sS http://203.0.113.80/x", want: "^page", not: "dns "},
@@ -195,6 +197,40 @@ if os.fork() == 0:
 	c.sendall(b"served")
 	os._exit(0)
 print(s.accept()[0].recv(9).decode())`
+
+// relayPortScript has servers at other addresses with the number of a port on which the relay listens, and connects
+// to the relay itself in all ways.
+const relayPortScript = `
+import socket
+relay = [socket.create_connection((a, 7)) for a in ("203.0.113.80", "2001:db8::80")]
+four, six = [s.getpeername()[1] for s in relay]
+served = []
+for port in four, six:
+	l = socket.create_server(("127.0.0.2", port))
+	socket.create_connection(("127.0.0.2", port)).sendall(b"served")
+	served.append(l.accept()[0].recv(9).decode())
+	l.close()
+refused = 0
+for family, source, to in (
+	(socket.AF_INET, None, ("127.0.0.1", four)),
+	(socket.AF_INET, None, ("0.0.0.0", four)),
+	(socket.AF_INET, ("127.0.0.3", 0), ("127.0.0.1", four)),
+	(socket.AF_INET6, None, ("::ffff:127.0.0.1", four)),
+	(socket.AF_INET6, None, ("::ffff:0.0.0.0", four)),
+	(socket.AF_INET6, ("::ffff:127.0.0.1", 0), ("::", four)),
+	(socket.AF_INET6, ("::ffff:127.0.0.3", 0), ("::", four)),
+	(socket.AF_INET6, None, ("::1", six)),
+	(socket.AF_INET6, None, ("::1", six, 0, 1)),
+	(socket.AF_INET6, None, ("::", six)),
+):
+	s = socket.socket(family)
+	if source: s.bind(source)
+	try: s.connect(to)
+	except ConnectionRefusedError: refused += 1
+for s in relay:
+	s.sendall(b"x")
+	if s.recv(1) != b"x": refused = "nothing comes back"
+print(" ".join(served) + ", refused", refused)`
 
 // senderScript is a server that sends more to one client than the kernel keeps, and ends. With RESET it
 // sends little, and resets the connection.

@@ -126,12 +126,14 @@ func (b *Broker) serveNames() unix.Errno {
 	return 0
 }
 
-// isInner reports whether an address of the session's network is the relay's own.
+// isInner reports whether an address of the session's network may lead to a listener of the relay's. An
+// unspecified one leads to an address of localhost that depends on the socket.
 func (d *door) isInner(to netip.AddrPort) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	addr := to.Addr().WithZone("")
 	for _, l := range d.inner {
-		if l.addr.Port() == to.Port() {
+		if l.addr.Port() == to.Port() && (l.addr.Addr() == addr || addr.IsUnspecified()) {
 			return true
 		}
 	}
