@@ -109,6 +109,7 @@ var ways = []way{
 	{name: "names by TCP", hosts: "a.example", script: "ZSBX -- " + get, want: "^page",
 		opts: internet.Options{Resolv: "options use-vc edns0 trust-ad"}},
 	{name: "a name server of this machine", hosts: "a.example", script: "ZSBX -- ACT dns udp 127.0.0.53 a.example A", want: `\\xcb\\x00qP`},
+	{name: "a name server with IPv6", hosts: "a.example", script: "ZSBX -- ACT dns udp '[2001:db8::9]' a.example A", want: `\\xcb\\x00qP`},
 	{name: "an address' name", hosts: "a.example", script: "ZSBX -- sh -c 'getent hosts a.example; getent ahosts 203.0.113.80; getent hosts 203.0.113.80'",
 		want: `^203\.0\.113\.80 +a\.example`},
 	{name: "an open port, read slowly", hosts: "a.example", want: "^8000000 all$",

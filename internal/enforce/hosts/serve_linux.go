@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -21,7 +22,10 @@ const maxAsking = 256
 func (n *Net) ServeNames(fd, family int) (stop func(), _ error) {
 	var err error
 	if family == unix.AF_INET6 {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		// No device has the addresses that answers come from: for IPv6 a local route is not enough.
+		err = cmp.Or(
+			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1),
+			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1))
 	} else {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 	}
