@@ -110,6 +110,10 @@ var ways = []way{
 		opts: internet.Options{Resolv: "options use-vc edns0 trust-ad"}},
 	{name: "a name server of this machine", hosts: "a.example", script: "ZSBX -- ACT dns udp 127.0.0.53 a.example A", want: `\\xcb\\x00qP`},
 	{name: "a name server with IPv6", hosts: "a.example", script: "ZSBX -- ACT dns udp '[2001:db8::9]' a.example A", want: `\\xcb\\x00qP`},
+	{name: "a name server of a link", hosts: "here.example", want: `^203\.0\.113\.80 +STREAM(?s:.*)^b'\\xcb\\x00qP'`, not: "dns ", needs: "/usr/bin/python3",
+		script: "echo nameserver fe80::1%eth9 >/etc/resolv.conf; ZSBX -- getent -s dns ahosts here.example; " +
+			`ZSBX -- /usr/bin/python3 -c '` + linkScript + `'`,
+		opts: internet.Options{Hosts: "203.0.113.80 here.example"}},
 	{name: "an address' name", hosts: "a.example", script: "ZSBX -- sh -c 'getent hosts a.example; getent ahosts 203.0.113.80; getent hosts 203.0.113.80'",
 		want: `^203\.0\.113\.80 +a\.example`},
 	{name: "an open port, read slowly", hosts: "a.example", want: "^8000000 all$",
@@ -232,6 +236,15 @@ for s in relay:
 	s.sendall(b"x")
 	if s.recv(1) != b"x": refused = "nothing comes back"
 print(" ".join(served) + ", refused", refused)`
+
+// linkScript asks a name server of a device that the session's network does not have.
+const linkScript = `
+import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.settimeout(30)
+s.connect(("fe80::1", 53, 0, 7))
+s.send(b"\0\7\1\0\0\1\0\0\0\0\0\0\4here\7example\0\0\1\0\1")
+print(s.recv(512)[-4:])`
 
 // senderScript is a server that sends more to one client than the kernel keeps, and ends. With RESET it
 // sends little, and resets the connection.

@@ -62,6 +62,9 @@ func (b *Broker) connect(c *Call) answer {
 	if a, is := w.outside(); is {
 		return a
 	}
+	if b.door.net != nil {
+		setScope(w.addr)
+	}
 	a := w.attempt()
 	if a.deferred {
 		return w.waitApart()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -138,6 +139,16 @@ func (d *door) isInner(to netip.AddrPort) bool {
 		}
 	}
 	return false
+}
+
+// setScope gives a link-local IPv6 address the scope of the only device that the session's network has. Whoever
+// asks a name server of a link, as in "fe80::1%eth0", has that of a device of the machine's, or none.
+func setScope(addr []byte) {
+	const loopback = 1 // the number of the first device of each namespace
+	to, ok := internetAddress(addr)
+	if ok && to.Addr().Is6() && to.Addr().IsLinkLocalUnicast() {
+		binary.NativeEndian.PutUint32(addr[24:], loopback)
+	}
 }
 
 // outside answers a connection of a TCP socket of the session's network to an address that is not the

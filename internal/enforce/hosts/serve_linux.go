@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -106,6 +107,7 @@ func answersFrom(control []byte) []byte {
 		case is(m, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo):
 			var i unix.Inet6Pktinfo
 			copy(i.Addr[:], m.Data[:16])
+			i.Ifindex = binary.NativeEndian.Uint32(m.Data[16:]) // a link-local address needs it
 			return unix.PktInfo6(&i)
 		}
 	}
