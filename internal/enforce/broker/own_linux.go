@@ -144,12 +144,14 @@ func (o *OwnNet) settle() {
 	}
 }
 
-// without notes why the network can't be made, and returns the error of socket(2).
+// without notes why the network can't be made, and returns the error of socket(2). Unless something has run
+// out it is never tried again: the keeper would make the namespace anew for each socket.
 func (o *OwnNet) without(why unix.Errno) unix.Errno {
 	const text = "its session's network can't be made: "
-	switch why {
-	case unix.EPERM, unix.EINVAL, unix.ENOSYS:
+	if fork.ShortageOf(why) == nil {
 		o.fault = "the command can reach no host: " + text + why.Error()
+		unix.Close(o.line)
+		o.line = -1
 		return unix.EACCES
 	}
 	o.fault = "a socket of the command was refused, the next one is tried again: " + text + why.Error()
