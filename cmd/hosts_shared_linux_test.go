@@ -92,7 +92,8 @@ func TestHostsSharedWays(t *testing.T) {
 	needShared(t)
 	needBed(t)
 	// The last four: without a namespace others reach the server itself, not zsbx.
-	needNamespace := []string{"private home", "private pids", "own server", "own servers with the relay's port", "black holes",
+	needNamespace := []string{"private home", "private pids", "own server", "own servers at this machine's address", "a host that has the same address",
+		"own servers with the relay's port", "black holes",
 		"no network at first", "an open port, zsbx is killed", "many connections to an open port", "an open port whose server begins again",
 		"a port that is taken outside"}
 	for _, w := range ways {

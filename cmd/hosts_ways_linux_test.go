@@ -76,6 +76,10 @@ var ways = []way{
 		want: "^115$", needs: "/usr/bin/python3"},
 	{name: "nobody listens", hosts: "a.example:4000", script: "ZSBX -- ACT dial a.example:4000", want: "connection refused"},
 	{name: "own server", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownScript + "'", want: "^served$", needs: "/usr/bin/python3"},
+	{name: "own servers at this machine's address", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownAddressScript + "'",
+		want: "^192.0.2.1 2001:db8::1 served 12, refused 2$", not: "tcp |udp ", needs: "/usr/bin/python3"},
+	{name: "a host that has the same address", hosts: "many.example:80", script: "ZSBX -- /usr/bin/python3 -c '" + sameAddressScript + "'",
+		want: "^own, 0$", seen: "tcp 80 at 203.0.113.80", needs: "/usr/bin/python3"},
 	{name: "own servers with the relay's port", hosts: "203.0.113.80:7 [2001:db8::80]:7",
 		script: "ZSBX -- /usr/bin/python3 -c '" + relayPortScript + "'", want: "^served served, refused 10$", needs: "/usr/bin/python3"},
 	{name: "localhost", hosts: "localhost:5432", script: "ZSBX -- ACT dial 127.0.0.1:5432 x", want: `^"x"$`},
@@ -202,6 +206,44 @@ if os.fork() == 0:
 	c.sendall(b"served")
 	os._exit(0)
 print(s.accept()[0].recv(9).decode())`
+
+// ownAddressScript finds out which addresses this machine has, as many programs do, and reaches servers there, by
+// TCP and UDP, and on localhost. Where none listens a connection is refused.
+const ownAddressScript = `
+import socket
+served = refused = 0
+names = []
+for family, far, near in (socket.AF_INET, "8.8.8.8", "127.0.0.1"), (socket.AF_INET6, "2001:4860::8888", "::1"):
+	s = socket.socket(family, socket.SOCK_DGRAM)
+	s.connect((far, 80))
+	name = s.getsockname()[0]
+	names.append(name)
+	any = "0.0.0.0" if family == socket.AF_INET else "::"
+	for at, to in (name, name), (any, name), (near, near):
+		for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+			l = socket.socket(family, kind)
+			l.bind((at, 0))
+			port = l.getsockname()[1]
+			c = socket.socket(family, kind)
+			if kind == socket.SOCK_STREAM: l.listen()
+			c.connect((to, port))
+			c.sendall(b"x")
+			if kind == socket.SOCK_STREAM: l = l.accept()[0]
+			served += len(l.recv(9))
+	l = socket.socket(family)
+	l.bind((name, 0))
+	try: socket.create_connection(l.getsockname()[:2])
+	except ConnectionRefusedError: refused += 1
+print(*names, "served", str(served) + ", refused", refused)`
+
+// sameAddressScript connects to an address that a host outside has, too, with a server of its own there, and without.
+// The host has another address, where it is reached.
+const sameAddressScript = `
+import socket
+l = socket.create_server(("192.0.2.1", 80))
+print(end="own, " if socket.socket().connect_ex(("192.0.2.1", 80)) == 0 else "outside, ")
+l.close()
+print(socket.socket().connect_ex((socket.gethostbyname("many.example"), 80)))`
 
 // relayPortScript has servers at other addresses with the number of a port on which the relay listens, and connects
 // to the relay itself in all ways.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"syscall"
 	"unsafe"
@@ -72,6 +73,12 @@ type KeeperState struct {
 // with a Port is bound to that port of all addresses of its family. The keeper answers with an
 // error number of four bytes, and with the socket if that is 0 (SCM_RIGHTS, unix(7)).
 type SocketRequest struct{ Family, Kind, Protocol, Port int32 }
+
+// HostAddress4 and HostAddress6 are the ordinary addresses of a network with Command.AllLocal (RFC 5737, RFC 3849).
+var (
+	HostAddress4 = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	HostAddress6 = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
+)
 
 // NoNetwork is added to the error number if it says why there is no network for sockets.
 const NoNetwork = 1 << 16

@@ -2,6 +2,7 @@ package fork
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -74,20 +75,24 @@ type portAddress struct {
 // loopbackIndex is the number of the first device of each namespace.
 const loopbackIndex = 1
 
-// localRoute makes all addresses of a family local.
+// localRoute makes all addresses of a family local. What is sent to one of them comes from the device's ordinary
+// address, so that getsockname(2) after connect(2) says that one. For IPv4 the kernel has to be told.
 func localRoute(family uint8) netlinkRequest {
 	const table, protocol, scope, kind = unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL
 	body := []byte{family, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0}
 	body = attribute(body, unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, loopbackIndex))
+	if family == unix.AF_INET {
+		body = attribute(body, unix.RTA_PREFSRC, HostAddress4.AsSlice())
+	}
 	return setting(unix.RTM_NEWROUTE, body)
 }
 
 // hostAddress gives the loopback device an address. Programs ask for no addresses of a family of
 // which they see loopback addresses only (AI_ADDRCONFIG, getaddrinfo(3)).
-func hostAddress(family uint8, address ...byte) netlinkRequest {
-	body := []byte{family, uint8(8 * len(address)), unix.IFA_F_NODAD, unix.RT_SCOPE_UNIVERSE}
+func hostAddress(family uint8, address netip.Addr) netlinkRequest {
+	body := []byte{family, uint8(address.BitLen()), unix.IFA_F_NODAD, unix.RT_SCOPE_UNIVERSE}
 	body = binary.NativeEndian.AppendUint32(body, loopbackIndex)
-	return setting(unix.RTM_NEWADDR, attribute(body, unix.IFA_LOCAL, address))
+	return setting(unix.RTM_NEWADDR, attribute(body, unix.IFA_LOCAL, address.AsSlice()))
 }
 
 // attribute appends an attribute to a message.
@@ -111,10 +116,10 @@ func (s *socketMem) prepare(conn int, allLocal bool) {
 	s.v6Only = 1
 	if allLocal {
 		s.setting = [4]netlinkRequest{
+			hostAddress(unix.AF_INET, HostAddress4),
 			localRoute(unix.AF_INET),
-			hostAddress(unix.AF_INET, 192, 0, 2, 1), // RFC 5737
+			hostAddress(unix.AF_INET6, HostAddress6),
 			localRoute(unix.AF_INET6),
-			hostAddress(unix.AF_INET6, 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), // RFC 3849
 		}
 	}
 	s.device = deviceFlags{name: [16]byte{'l', 'o'}, flags: unix.IFF_UP}

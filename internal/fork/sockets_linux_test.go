@@ -76,8 +76,19 @@ func endKept(t *testing.T, p *Process) {
 	}
 }
 
-// TestKeeperAllLocal: a socket on a port gets what is sent to that port of any address, and an
-// ordinary address is there.
+// sameHost reports whether two addresses differ by the port at most.
+func sameHost(a, b unix.Sockaddr) bool {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return a.Addr == b.(*unix.SockaddrInet4).Addr
+	case *unix.SockaddrInet6:
+		return a.Addr == b.(*unix.SockaddrInet6).Addr
+	}
+	return false
+}
+
+// TestKeeperAllLocal: a socket on a port gets what is sent to that port of any address. An ordinary address is
+// there, and whoever asks for the machine's own by connecting to any gets it.
 func TestKeeperAllLocal(t *testing.T) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		p, line := startForSockets(t, true)
@@ -100,6 +111,16 @@ func TestKeeperAllLocal(t *testing.T) {
 		}
 		if err := unix.Sendto(client, []byte("question"), 0, to); err != nil {
 			t.Errorf("family %d: %v", family, err)
+		}
+		unbound, errno := askForSocket(t, line, SocketRequest{Family: int32(family), Kind: unix.SOCK_DGRAM})
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		if err := unix.Connect(unbound, to); err != nil {
+			t.Errorf("family %d: %v", family, err)
+		}
+		if name, err := unix.Getsockname(unbound); err != nil || !sameHost(name, host) {
+			t.Errorf("family %d: the machine's own address is %v, %v", family, name, err)
 		}
 		buf := make([]byte, 16)
 		n, _, err := unix.Recvfrom(server, buf, unix.MSG_DONTWAIT)

@@ -162,7 +162,8 @@ func (w *waiter) outside() (a answer, is bool) {
 	if to.Port() == domain && !b.own.names.Load() {
 		return w.join(to, b.door.net.ServeQuestions), true
 	}
-	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
+	host := !b.door.shared && (to.Addr() == fork.HostAddress4 || to.Addr() == fork.HostAddress6)
+	if host || isLocalhost(to.Addr()) {
 		if b.door.isInner(to) {
 			return refused(unix.ECONNREFUSED), true
 		}

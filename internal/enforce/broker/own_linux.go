@@ -284,7 +284,7 @@ func (w *waiter) authorizeOwn() unix.Errno {
 	switch {
 	case !ok || w.broker.door.net != nil: // see outside
 		return 0
-	case !to.Addr().IsLoopback() && !to.Addr().IsUnspecified():
+	case !isLocalhost(to.Addr()):
 		return unix.EACCES
 	case to.Port() == domain && !w.broker.own.names.Load():
 		return unix.EACCES
@@ -299,11 +299,11 @@ func (w *waiter) refusedOwn() answer {
 	to, ok := internetAddress(w.addr)
 	if ok && w.broker.door.net != nil && !w.broker.door.isInner(to) {
 		ask, v := w.broker.door.net.Ask(to)
-		if v.Allowed() && !w.broker.policy.Hosts.Observe || listensOutside(to.Port()) {
+		if v.Allowed() && !w.broker.policy.Hosts.Observe || listensOutside(to) {
 			return w.reach(to, ask, v)
 		}
 	}
-	if ok && listensOutside(to.Port()) {
+	if ok && listensOutside(to) {
 		return refused(unix.EACCES)
 	}
 	return refused(unix.ECONNREFUSED)
@@ -328,10 +328,15 @@ type internetRequest struct {
 	_                         [46]byte
 }
 
-// listensOutside reports whether a program in this process's network namespace listens on a TCP
-// port of a loopback address or of all addresses. It is not sure if the kernel can't be asked.
-func listensOutside(port uint16) (found bool) {
+// listensOutside reports whether the address is one of localhost, and a program in this process's network
+// namespace listens on its TCP port of a loopback address or of all addresses. It is not sure if the kernel can't
+// be asked.
+func listensOutside(to netip.AddrPort) (found bool) {
 	const listen = 10 // TCP_LISTEN
+	if !isLocalhost(to.Addr()) {
+		return false
+	}
+	port := to.Port()
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		r := internetRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP,
 			family: family, protocol: unix.IPPROTO_TCP, states: 1 << listen}
@@ -357,5 +362,8 @@ func listensLocally(b []byte, port uint16) bool {
 	}
 	a, _ := netip.AddrFromSlice(b[source : source+size])
 	a = a.Unmap()
-	return a.IsLoopback() || a.IsUnspecified()
+	return isLocalhost(a)
 }
+
+// isLocalhost reports whether an address is one of localhost, or stands for one in connect(2).
+func isLocalhost(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() }
