@@ -143,6 +143,8 @@ var ways = []way{
 	{name: "no network at first", hosts: "a.example", want: "refused, the next one is tried again: .*no space(?s:.*)^page", needs: "unshare",
 		script: "cat >script <<'end'\nZSBX -- sh -c '" + twiceScript + "' & " + limitScript("0", "ready", "none") +
 			limitScript("100", "failed", "more") + "wait\nend\nunshare -Ur sh script"},
+	{name: "a thread that has ended", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + threadScript + "' 2>err; " +
+		`grep -c "pid $(cat pid)): the host is allowed for TLS" err`, want: "^1$", needs: "/usr/bin/python3"},
 	{name: "raw", hosts: "a.example:7", script: "ZSBX -- ACT dial a.example:7 x", want: `^"x"$`},
 	{name: "TLS on a raw port", hosts: "a.example:443/tcp", script: "ZSBX -- " + get, want: "^page"},
 }
@@ -287,6 +289,25 @@ s.settimeout(30)
 s.connect(("fe80::1", 53, 0, 7))
 s.send(b"\0\7\1\0\0\1\0\0\0\0\0\0\4here\7example\0\0\1\0\1")
 print(s.recv(512)[-4:])`
+
+// threadScript has a thread that connects and ends, and then sends something else than TLS. It notes its process id,
+// or nothing if the kernel does not tell whose a thread is (PIDFD_GET_INFO, Linux 6.13).
+const threadScript = `
+import fcntl, os, socket, threading
+try:
+	fcntl.ioctl(os.pidfd_open(os.getpid()), 0xc040ff0b, (1).to_bytes(64, "little"))
+	pid = str(os.getpid())
+except OSError: pid = "[0-9]*"
+open("pid", "w").write(pid)
+s = socket.socket()
+to = (socket.gethostbyname("a.example"), 443)
+s.setblocking(False)
+t = threading.Thread(target=s.connect_ex, args=(to,))
+t.start()
+t.join()
+s.setblocking(True)
+s.sendall(b"SSH-2.0-x\\r\\n")
+s.recv(9)`
 
 // senderScript is a server that sends more to one client than the kernel keeps, and ends. With RESET it
 // sends little, and resets the connection.

@@ -241,7 +241,7 @@ func (b *Broker) serve() {
 		b.queue.close()
 		return
 	}
-	if st, err := (caller{unix.Gettid()}).status(); err != nil {
+	if st, err := (caller{tid: unix.Gettid()}).status(); err != nil {
 		b.finish(fmt.Errorf("this process's own credentials: %w", err))
 	} else {
 		b.identity = st.identity
@@ -351,7 +351,7 @@ func (b *Broker) next(c *Call) bool {
 			b.finish(fmt.Errorf("receiving a socket call: %w", err))
 		}
 		if got {
-			c.from = caller{int(c.pid)}
+			c.from = caller{tid: int(c.pid)}
 			c.descriptors = c.descriptors[:0]
 			c.Verdict = nil
 			return true

@@ -14,7 +14,10 @@ import (
 // caller is the thread that made a call that the filter hands over. What was looked up by the
 // thread's number may be about a later thread with that number, unless queue.valid returns true
 // afterwards.
-type caller struct{ tid int }
+type caller struct {
+	tid     int
+	process int // its process, if that is known already; see socket
+}
 
 // socket is a copy of a socket descriptor of the command. It stays the same socket whatever the
 // command does to its own descriptor.
@@ -33,9 +36,18 @@ func (s socket) tcp() bool {
 }
 
 // socket fetches the socket that is the call's first argument
-// (pidfd_getfd(2)).
+// (pidfd_getfd(2)). With a network by name it notes the caller's process: the thread may have ended when a message
+// about the connection names it.
 func (c *Call) socket() (socket, unix.Errno) {
-	fd, errno := c.from.descriptor(int(int32(c.args[0])))
+	pidfd, errno := c.from.open()
+	if errno != 0 {
+		return socket{}, errno
+	}
+	defer unix.Close(pidfd)
+	if c.broker.door.net != nil {
+		c.from.process = processBehind(pidfd)
+	}
+	fd, errno := copyOf(pidfd, int(int32(c.args[0])))
 	if errno != 0 {
 		return socket{}, errno
 	}
@@ -44,11 +56,20 @@ func (c *Call) socket() (socket, unix.Errno) {
 	return socket{fd, domain}, asErrno(err)
 }
 
-// descriptor copies a descriptor of the caller. Before Linux 6.9 there is no PIDFD_THREAD, and
-// the copy is one of the process's first thread. A thread that does not share its descriptors can
-// only fool itself by that, since the broker checks and connects the very copy that it fetched.
-// The error is EBADF or EACCES.
+// descriptor copies a descriptor of the caller. The error is EBADF or EACCES.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
+	pidfd, errno := c.open()
+	if errno != 0 {
+		return -1, errno
+	}
+	defer unix.Close(pidfd)
+	return copyOf(pidfd, fd)
+}
+
+// open returns a pidfd of the caller. Before Linux 6.9 there is no PIDFD_THREAD, and what is copied by it
+// is a descriptor of the process's first thread. A thread that does not share its descriptors can
+// only fool itself by that, since the broker checks and connects the very copy that it fetched.
+func (c caller) open() (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL
 	pidfd, err := unix.PidfdOpen(c.tid, pidfdThread)
 	if err != nil {
@@ -58,12 +79,26 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 			return -1, unix.EACCES
 		}
 	}
-	defer unix.Close(pidfd)
+	return pidfd, 0
+}
+
+// copyOf copies a descriptor of a process.
+func copyOf(pidfd, fd int) (int, unix.Errno) {
 	got, err := unix.PidfdGetfd(pidfd, fd, 0)
 	if err != nil && err != unix.EBADF {
 		err = unix.EACCES
 	}
 	return got, asErrno(err)
+}
+
+// processBehind returns the number of the process that a pidfd is of. Before Linux 6.13 it is 0.
+func processBehind(pidfd int) int {
+	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
+	err := unix.IoctlPidfdInfo(pidfd, &info)
+	if err != nil {
+		return 0
+	}
+	return int(info.Tgid)
 }
 
 // read reads the caller's memory, once.
@@ -116,7 +151,7 @@ func (c caller) status() (status, error) {
 
 // ProcessOf returns the number of a thread's process, or 0 if that is unknown.
 func ProcessOf(tid int) int {
-	st, _ := caller{tid}.status()
+	st, _ := caller{tid: tid}.status()
 	return max(0, st.process)
 }
 

@@ -294,7 +294,10 @@ func verdictOf(err error) *rule.Verdict {
 
 // name names the program of a thread, for messages: what it calls itself, which may be anything.
 func (c caller) name() string {
-	pid := ProcessOf(c.tid)
+	pid := c.process
+	if pid == 0 {
+		pid = ProcessOf(c.tid)
+	}
 	if pid == 0 {
 		return "pid " + strconv.Itoa(c.tid)
 	}

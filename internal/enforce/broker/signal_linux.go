@@ -193,7 +193,7 @@ func (s *signalCall) allowed(pid int) bool {
 	if err != nil || who.process == pid {
 		return err == nil
 	}
-	whom, err := caller{pid}.status()
+	whom, err := caller{tid: pid}.status()
 	return err == nil && who.maySignal(&whom)
 }
 

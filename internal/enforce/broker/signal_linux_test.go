@@ -90,7 +90,7 @@ func TestSameProcess(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", sibling, tid)); err != nil {
 		t.Fatalf("control: the kernel does not take a thread's number for the process: %v", err)
 	}
-	s := &signalCall{Call: &Call{broker: &Broker{queue: *faultyQueue(new([]response))}, from: caller{tid}}}
+	s := &signalCall{Call: &Call{broker: &Broker{queue: *faultyQueue(new([]response))}, from: caller{tid: tid}}}
 	for pid, want := range map[int]bool{tid: true, os.Getpid(): true, sibling: false, os.Getppid(): false, 0: false, -1: false} {
 		if got := s.sameProcess(pid); got != want {
 			t.Errorf("%d: %v", pid, got)
