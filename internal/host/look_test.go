@@ -98,3 +98,19 @@ func TestWay(t *testing.T) {
 		t.Errorf("a loop: %+v", got)
 	}
 }
+
+// TestBelowNothing: below what is missing, or is no directory, a path goes on as it is written. The control is a
+// directory that is there.
+func TestBelowNothing(t *testing.T) {
+	h := hosttest.Table(map[string]string{"/w/file": "file", "/w/to": "-> none/../dir/x", "/w/dir/x": "-> ../file"})
+	for p, want := range map[string]string{
+		"/w/none/a//./b/": "/w/none/a/b", "/w/none/../dir/x": "/w/dir/x", "/w/file/../../u": "/u", "/w/none/../../../..": "/",
+		"/w/to/y": "/w/dir/x/y", "/w/./dir/../dir/x": "/w/file",
+	} {
+		way := h.Way(p)
+		there := way.Path == "/w/file"
+		if way.Path != want || (way.Presence == host.Present) != there {
+			t.Errorf("%s leads to %s, %v", p, way.Path, way.Found)
+		}
+	}
+}

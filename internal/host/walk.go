@@ -142,14 +142,18 @@ func (w *Walker) begin(p string) trip {
 // next takes the next name from the rest. full is the path with that name.
 func (t *trip) next() (name, full string) {
 	name, t.rest, _ = strings.Cut(t.rest, "/")
-	t.plain = t.plain && name != "" && name != "." && name != ".."
+	if name == "" || name == "." {
+		t.plain = false
+		return name, t.Path
+	}
+	t.plain = t.plain && name != ".."
 	if !t.plain {
 		return name, path.Join(t.Path, name)
 	}
 	return name, strings.TrimSuffix(t.given[:max(len(t.given)-len(t.rest), 1)], "/")
 }
 
-// below goes on to a path below something that is missing or is not a directory, without a look at
+// below takes the rest of a path below something that is missing or is not a directory, without a look at
 // it: there ".." can only be taken lexically. It reports whether it did.
 func (t *trip) below(full string) bool {
 	if t.Gone == "" && t.Stat.Mode.IsDir() {
@@ -159,7 +163,8 @@ func (t *trip) below(full string) bool {
 		t.Gone = NotDir
 		t.At = t.Path
 	}
-	t.Path = full
+	t.Path = path.Join(full, t.rest)
+	t.rest = ""
 	return true
 }
 
