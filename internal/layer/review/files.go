@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/host"
 	"github.com/zsbx/zsbx/internal/layer"
 	"github.com/zsbx/zsbx/internal/safepath"
@@ -92,14 +94,18 @@ func (d *opened) Link(tree int, rel string, old bool) (string, error) {
 	return safepath.ReadLink(int(dir.Fd()), path.Base(rel))
 }
 
-func (d *opened) Has(tree int, rel string) bool {
+func (d *opened) Type(tree int, rel string) (fs.FileMode, error) {
 	dir, err := d.above(tree, rel, true)
+	if errors.Is(err, unix.ELOOP) { // a link is on the way
+		err = fs.ErrNotExist
+	}
 	if err != nil {
-		return false
+		return 0, err
 	}
 	defer dir.Close()
 	var st unix.Stat_t
-	return unix.Fstatat(int(dir.Fd()), path.Base(rel), &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	err = unix.Fstatat(int(dir.Fd()), path.Base(rel), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return files.Mode(uint32(st.Mode)).Type(), err
 }
 
 // above opens the directory that has a path.

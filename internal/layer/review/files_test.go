@@ -99,8 +99,15 @@ func TestFiles(t *testing.T) {
 	if to, err := r.files.Link(0, "b", true); to != "../secret" || err != nil {
 		t.Error(to, err)
 	}
-	if r.files.Has(0, "dir/secret") || !r.files.Has(0, "dir") || r.files.Has(0, "../secret") {
-		t.Error("what is there is looked at through a link")
+	for rel, want := range map[string]fs.FileMode{"a": 0, "dir": fs.ModeSymlink, "fifo": fs.ModeNamedPipe} {
+		if got, err := r.files.Type(0, rel); got != want || err != nil {
+			t.Errorf("%s: %v, %v", rel, got, err)
+		}
+	}
+	for _, rel := range []string{"dir/secret", "../secret", "a/x", "none"} {
+		if _, err := r.files.Type(0, rel); !host.Missing(err) {
+			t.Errorf("%s: %v", rel, err)
+		}
 	}
 
 	must(t, os.Symlink("a", lower[0]+"/sub.link"), os.Mkdir(lower[0]+"/sub", 0o755), os.Symlink("..", lower[0]+"/sub/up"))

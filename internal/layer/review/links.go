@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -56,11 +57,13 @@ func (r *Review) learnLinks(links map[int][]string) {
 		for tree, all := range links {
 			var left []string
 			for _, rel := range all {
-				if !r.leadsToActs(tree, rel) {
+				link := key{tree, rel}
+				names := r.acting(link)
+				if names == nil {
 					left = append(left, rel)
 					continue
 				}
-				r.follow(tree, rel)
+				r.follow(link, names)
 				found = true
 			}
 			links[tree] = left
@@ -72,58 +75,52 @@ func (r *Review) learnLinks(links map[int][]string) {
 	r.unknown = true
 }
 
-// leadsToActs reports whether a link has a name that programs outside know, or has one by way of others.
-func (r *Review) leadsToActs(tree int, rel string) bool {
-	for _, at := range append(r.otherNames(tree, rel), key{tree, rel}) {
-		_, acts := protect.Acts(r.names(at))
-		_, leads := protect.Leads(r.names(at))
-		if acts || leads || r.isProtected(r.full(at)) {
-			return true
+// acting returns the names of a link that programs outside know, also by way of others.
+func (r *Review) acting(link key) (names []key) {
+	for _, at := range append(r.otherNames(link), link) {
+		if r.reason(at, true) != "" {
+			names = append(names, at)
 		}
 	}
-	return false
+	return names
 }
 
-// follow notes where a link leads, in its own tree or in another one.
-func (r *Review) follow(tree int, rel string) {
-	to, is := r.link(tree, rel)
-	if !is {
-		return
+// reason returns why programs outside run or trust what has a name, or come to it through a link of that name, or "".
+func (r *Review) reason(name key, isLink bool) string {
+	why, is := known(r.names(name), isLink)
+	if !is && r.isProtected(r.full(name)) {
+		return trusted
 	}
-	names := append(r.otherNames(tree, rel), key{tree, rel})
-	if at, in := r.target(key{tree, path.Dir(rel)}, to); in {
-		r.others[at] = append(r.others[at], names...)
-	}
+	return why
 }
 
-// target returns where a path leads from a directory, and whether that is in a tree. It follows links as they would
-// be once all changes are made real.
-func (r *Review) target(dir key, to string) (at key, in bool) {
-	w := way{r: r, tree: dir.tree}
-	if dir.path != "." {
-		w.at = strings.Split(dir.path, "/")
+// follow notes where a link leads that has such names. A change of what is on the way changes what has the names.
+func (r *Review) follow(link key, names []key) {
+	ends := r.ends(r.full(link), r.reason(names[0], true)+" as "+names[0].path)
+	for _, at := range ends {
+		for _, name := range names {
+			all := r.others[at]
+			if at != name && r.spend(costsLook+len(all)) && !slices.Contains(all, name) {
+				r.others[at] = append(all, name)
+			}
+		}
 	}
-	if !w.out(to) {
-		return key{dir.tree, path.Join(".", path.Join(w.at...))}, true
-	}
-	if !path.IsAbs(to) {
-		to = path.Join(r.full(dir), to)
-	}
-	return r.place(to)
 }
 
 // otherNames returns the names that a path has by way of links with names that programs outside know.
-func (r *Review) otherNames(tree int, rel string) (all []key) {
+func (r *Review) otherNames(at key) (all []key) {
 	if len(r.others) == 0 {
 		return nil
 	}
-	for dir := rel; ; dir = path.Dir(dir) {
-		below := rel
+	for dir := at.path; ; dir = path.Dir(dir) {
+		below := at.path
 		if dir != "." {
-			below = strings.TrimPrefix(rel[len(dir):], "/")
+			below = strings.TrimPrefix(at.path[len(dir):], "/")
 		}
-		for _, other := range r.others[key{tree, dir}] {
-			all = append(all, key{other.tree, path.Join(other.path, below)})
+		for _, other := range r.others[key{at.tree, dir}] {
+			if r.spend(costsLook + len(other.path) + len(below)) {
+				all = append(all, key{other.tree, path.Join(other.path, below)})
+			}
 		}
 		if dir == "." {
 			return all
@@ -132,13 +129,11 @@ func (r *Review) otherNames(tree int, rel string) (all []key) {
 }
 
 // throughLink reports whether programs outside run or trust a path by another name, which is in why.
-func (r *Review) throughLink(tree int, rel string) (why string, is bool) {
-	for _, at := range r.otherNames(tree, rel) {
-		if why, is := protect.Acts(r.names(at)); is {
-			return why + " as " + at.path, true
-		}
-		if r.isProtected(r.full(at)) {
-			return trusted + " as " + at.path, true
+func (r *Review) throughLink(at key, isLink bool) (why string, is bool) {
+	for _, other := range r.otherNames(at) {
+		why := r.reason(other, isLink)
+		if why != "" {
+			return why + " as " + other.path, true
 		}
 	}
 	return "", false

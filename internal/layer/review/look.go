@@ -1,10 +1,11 @@
 package review
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/internal/enforce/protect"
 	"github.com/zsbx/zsbx/internal/glob"
@@ -85,19 +86,30 @@ func (r *Review) acts(c *layer.Change) (why string, is bool) {
 	if mainMode(c).IsDir() && (c.Was == nil || c.Was.Mode.IsDir()) {
 		return "", false
 	}
-	names := r.names(key{c.Tree, c.Path})
-	why, is = protect.Acts(names)
-	if !is && c.Type&fs.ModeSymlink != 0 {
-		why, is = protect.Leads(names)
+	at := key{c.Tree, c.Path}
+	names := r.names(at)
+	isLink := c.Type&fs.ModeSymlink != 0 || c.Was != nil && c.Was.Mode&fs.ModeSymlink != 0
+	why, is = known(names, isLink)
+	if !is {
+		why, is = r.throughLink(at, isLink)
+	}
+	if !is && !r.isProtected(r.full(at)) {
+		why, is = r.passed[at]
 	}
 	if !is {
-		why, is = r.throughLink(c.Tree, c.Path)
-	}
-	if !is {
-		why, is = protect.InBare(names, func(dir string) bool { return r.exists(path.Join("/", dir, "HEAD")) })
+		why, is = protect.InBare(names, func(dir string) bool { return r.has(path.Join("/", dir, "HEAD")) })
 	}
 	if !is && r.unknown {
 		return "not all links and git settings of the trees were read: one may lead here", true
+	}
+	return why, is
+}
+
+// known reports whether programs outside run or trust what has a name, or come to it through a link of that name.
+func known(name string, isLink bool) (why string, is bool) {
+	why, is = protect.Acts(name)
+	if !is && isLink {
+		why, is = protect.Leads(name)
 	}
 	return why, is
 }
@@ -120,11 +132,8 @@ func ofPrograms(dir string) bool { return slices.Contains([]string{"bin", ".bin"
 // program reports whether something is a regular file that can be executed.
 func program(mode fs.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 }
 
-// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
-const maxLinks = 40
-
 // leaves reports whether a symbolic link leads out of its tree, and what is written in it. Other links on
-// the way are followed, as they would be once all changes are made real.
+// the way are followed, as they would be once all changes are made real. A loop leads nowhere.
 func (r *Review) leaves(c *layer.Change) (to string, out bool) {
 	if c.Type&fs.ModeSymlink == 0 {
 		return "", false
@@ -133,84 +142,15 @@ func (r *Review) leaves(c *layer.Change) (to string, out bool) {
 	if err != nil {
 		return "an unknown place", true
 	}
-	w := way{r: r, tree: c.Tree}
-	if dir := path.Dir(c.Path); dir != "." {
-		w.at = strings.Split(dir, "/")
+	way := r.after.Way(r.Path(c))
+	if way.Presence == host.Unknown && !errors.Is(way.Err, syscall.ELOOP) {
+		return to, true
 	}
-	return to, w.out(to)
+	return to, slices.ContainsFunc(append(way.Links, way.Path), func(p string) bool {
+		at, in := r.place(p)
+		return !in || at.tree != c.Tree
+	})
 }
 
-// way is where a path in a tree has led so far.
-type way struct {
-	r     *Review
-	tree  int
-	at    []string // names of directories below the tree
-	links int
-}
-
-// out follows the rest of a path, and reports whether it leaves the tree.
-func (w *way) out(rest string) bool {
-	top := strings.TrimSuffix(w.r.trees[w.tree], "/") + "/"
-	for rest != "" {
-		if rest[0] == '/' {
-			below, in := strings.CutPrefix(rest+"/", top)
-			if !in {
-				return true
-			}
-			w.at = nil
-			rest = strings.Trim(below, "/")
-			continue
-		}
-		name, after, _ := strings.Cut(rest, "/")
-		if name == ".." && len(w.at) == 0 {
-			return true
-		}
-		rest = w.step(name, strings.TrimLeft(after, "/"))
-	}
-	return false
-}
-
-// step goes to the next name of a path, and returns what is left of the path.
-func (w *way) step(name, rest string) string {
-	switch name {
-	case ".":
-		return rest
-	case "..":
-		w.at = w.at[:len(w.at)-1]
-		return rest
-	}
-	w.at = append(w.at, name)
-	to, is := w.r.link(w.tree, path.Join(w.at...))
-	if !is || w.links == maxLinks {
-		return rest
-	}
-	w.links++
-	w.at = w.at[:len(w.at)-1]
-	return to + "/" + rest
-}
-
-// link returns the target of a symbolic link, as it would be once all changes are made real.
-func (r *Review) link(tree int, rel string) (to string, is bool) {
-	old := true
-	if i, changed := r.at[key{tree, rel}]; changed {
-		old = false
-		c := &r.Changes[i]
-		if c.Op == layer.Remove || c.Type&fs.ModeSymlink == 0 {
-			return "", false
-		}
-	}
-	to, err := r.files.Link(tree, rel, old)
-	return to, err == nil
-}
-
-// exists reports whether an absolute path would exist once all changes are made real.
-func (r *Review) exists(p string) bool {
-	at, in := r.place(p)
-	if !in {
-		return r.host.Look(p).Presence != host.Absent
-	}
-	if i, changed := r.at[at]; changed {
-		return r.Changes[i].Op != layer.Remove
-	}
-	return r.files.Has(at.tree, at.path)
-}
+// has reports whether there may be something at an absolute path once all changes are made real.
+func (r *Review) has(p string) bool { return r.after.Look(p).Presence != host.Absent }

@@ -19,14 +19,17 @@ type Review struct {
 
 	trees     []string        // their paths
 	host      *host.Host      // for what is outside the trees
+	before    *host.Host      // with the trees as they are
+	after     *host.Host      // with the trees as they would be once all changes are made real
 	protected map[string]bool // paths that programs outside run or trust, beside those that protect.Acts knows
 	denied    []glob.Glob
 	files     Files
-	at        map[key]int   // where a change is in Changes
-	others    map[key][]key // other names of a path, by way of links, that programs outside know
-	unknown   bool          // not all links and settings of the trees are known
+	at        map[key]int    // where a change is in Changes
+	others    map[key][]key  // other names of a path, by way of links, that programs outside know
+	passed    map[key]string // links on the way to what programs outside know, and why they count
+	unknown   bool           // not all links and settings of the trees are known
 	user      []gitconfig.Setting
-	left      int      // bytes of settings that may still be read
+	left      int      // how much may still be read, in bytes of settings
 	looks     [][]Look // for each change
 }
 
@@ -39,7 +42,7 @@ type key struct {
 type Files interface {
 	Text(tree int, path string, old bool) ([]byte, error) // at most maxText+1 bytes of a regular file
 	Link(tree int, path string, old bool) (string, error) // what a symbolic link says
-	Has(tree int, path string) bool                       // there is something in the tree
+	Type(tree int, path string) (fs.FileMode, error)      // of what is in the tree
 	Find(tree int) (found Found, whole bool)              // in the tree; whole if this is all
 	Close()
 }
@@ -51,6 +54,7 @@ func New(l *layer.Record, changes []layer.Change, files Files, h *host.Host, use
 		Changes: changes, host: h, files: files, left: maxSettings, user: user,
 		looks:     make([][]Look, len(changes)),
 		others:    make(map[key][]key),
+		passed:    make(map[key]string),
 		protected: make(map[string]bool),
 	}
 	for _, t := range l.Trees {
@@ -65,6 +69,8 @@ func New(l *layer.Record, changes []layer.Change, files Files, h *host.Host, use
 			r.denied = append(r.denied, g)
 		}
 	}
+	r.before = r.view(true)
+	r.after = r.view(false)
 	r.index()
 	r.learn()
 	for i := range changes {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/internal/host"
+	"github.com/zsbx/zsbx/internal/host/hosttest"
 	"github.com/zsbx/zsbx/internal/layer"
 )
 
@@ -59,7 +60,22 @@ func reviewed(m memory, changes []layer.Change, trees ...string) *Review {
 	return New(l, changes, m, h, m.user)
 }
 
-func (m memory) Has(_ int, rel string) bool { return m.was[rel] != "" }
+func (m memory) Type(_ int, rel string) (fs.FileMode, error) {
+	if slices.Contains(m.links, rel) {
+		return fs.ModeSymlink, nil
+	}
+	if m.was[rel] != "" {
+		return 0, nil
+	}
+	for _, side := range []map[string]string{m.is, m.was} {
+		for name := range side {
+			if strings.HasPrefix(name, rel+"/") {
+				return fs.ModeDir, nil
+			}
+		}
+	}
+	return 0, fs.ErrNotExist
+}
 
 // added, changed and removed make changes.
 func added(rel string, mode fs.FileMode, size int64) layer.Change {
@@ -156,8 +172,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestOtherNames: a file counts by the names that links of the tree give it, also by way of others. The
-// control: a name that is only like them, and a link that the command took away.
+// TestOtherNames: a file counts by the names that links of the tree give it, also by way of others, and by those that
+// the command took away: people may refuse that. The control: a name that is only like them.
 func TestOtherNames(t *testing.T) {
 	m := memory{was: map[string]string{
 		".vscode": "conf/code", "deep/.vscode": "../shared", ".envrc": "env/rc", "plain": "conf", ".git/hooks": "../hk",
@@ -175,7 +191,7 @@ func TestOtherNames(t *testing.T) {
 		"env/other":            "",
 		"hk/pre-commit":        "git runs it as .git/hooks/pre-commit",
 		"cmds/x.md":            "Claude Code takes programs or permissions from it as .claude/commands/x.md",
-		"kept/tasks.json":      "",
+		"kept/tasks.json":      "VS Code takes programs or settings from it as gone/.vscode/tasks.json",
 		"x/tasks.json":         "",
 	} {
 		changes := []layer.Change{removed("gone/.vscode", linkMode), added(rel, 0o644, 1)}
@@ -193,6 +209,135 @@ func TestOtherNames(t *testing.T) {
 	r := reviewed(m, []layer.Change{added("a", 0o644, 1), other}, "/t", "/u")
 	if looks := r.Looks(1); len(looks) != 1 || !strings.HasSuffix(looks[0].Why, " as both/.idea/workspace.xml") {
 		t.Errorf("in another tree: %v", looks)
+	}
+}
+
+// TestWay: a change of any link on the way to what programs outside run needs a look, or of what takes its place or
+// that of a directory. The control: what is beside the way.
+func TestWay(t *testing.T) {
+	m := memory{
+		was: map[string]string{
+			"sub/.envrc": "../conf/current", "conf/current": "dev", "conf/dev": "rc", "conf/unused": "dev", "conf/other": "rc",
+			"p/.vscode": "../by/code", "by": "far", "far/code/notes.txt": "x", "gap/.vscode": "../none/code",
+			"repo/.git/config": "[core]\nhooksPath = tools/hooks\n[include]\npath = ../inc/more\n",
+			"repo/tools":       "../t1", "t1/hooks/pre-commit": "x", "t2/hooks/pre-commit": "x", "repo/inc": "../i1", "i1/more": "#",
+			"main/.git": "gitdir: ../ln/store\n", "ln": "stores",
+		},
+		is:    map[string]string{},
+		links: []string{"sub/.envrc", "conf/current", "conf/unused", "p/.vscode", "by", "gap/.vscode", "repo/tools", "repo/inc", "ln"},
+		repos: []string{"repo/.git", "main/.git"},
+	}
+	const shell = "a shell that enters this directory runs or trusts it as sub/.envrc"
+	const code = "VS Code takes programs or settings from it as p/.vscode"
+	for _, c := range []struct {
+		change layer.Change
+		to     string // of a link
+		want   string
+	}{
+		{changedFile("conf/current", linkMode, linkMode), "other", shell},
+		{changedFile("conf/current", 0o644, linkMode), "", shell},
+		{changedFile("conf/current", dirMode, linkMode), "", shell},
+		{removed("conf/current", linkMode), "", shell},
+		{changedFile("conf", linkMode, dirMode), "else", shell},
+		{changedFile("conf/dev", linkMode, 0o644), "other", shell},
+		{changedFile("conf/dev", 0o644, 0o644), "", shell},
+		{changedFile("conf/other", 0o644, 0o644), "", ""},
+		{changedFile("conf/unused", linkMode, linkMode), "other", ""},
+		{changedFile("by", linkMode, linkMode), "near", code},
+		{changedFile("by", dirMode, linkMode), "", code},
+		{removed("by", linkMode), "", code},
+		{changedFile("far", linkMode, dirMode), "conf", code},
+		{changedFile("far/code", linkMode, dirMode), "../conf", code},
+		{added("far/code/new", dirMode, 0), "", ""},
+		{added("far/tasks.json", 0o644, 0), "", ""},
+		{added("far/link", linkMode, 0), "../conf", ""},
+		{added("none", linkMode, 0), "conf", "VS Code takes programs or settings from it as gap/.vscode"},
+		{changedFile("repo/tools", linkMode, linkMode), "../t2", trusted},
+		{changedFile("repo/tools", dirMode, linkMode), "", trusted},
+		{changedFile("t1", linkMode, dirMode), "t2", trusted},
+		{changedFile("t2/hooks/pre-commit", 0o644, 0o644), "", ""},
+		{added("t1/notes", 0o644, 0), "", ""},
+		{changedFile("repo/inc", linkMode, linkMode), "../i2", trusted},
+		{changedFile("ln", linkMode, linkMode), "mine", trusted},
+	} {
+		m.is = map[string]string{c.change.Path: c.to}
+		r := reviewed(m, []layer.Change{c.change}, "/t")
+		got := ""
+		if looks := r.Looks(0); looks != nil {
+			got = looks[0].Why
+		}
+		if got != c.want {
+			t.Errorf("%s %s to %q: %q, not %q", c.change.Op, c.change.Path, c.to, got, c.want)
+		}
+	}
+}
+
+// TestAlias: links and settings may name a tree by a path outside that leads to it. The control is a path that leads
+// elsewhere. What can't be looked at leaves unknown where it leads.
+func TestAlias(t *testing.T) {
+	h := hosttest.Table(map[string]string{
+		"/home": "-> /data/home", "/opt/here": "-> /home/me/w/", "/data/home/me/v": "dir", "/locked": "locked",
+	})
+	h.Home = "/home/me"
+	change := []layer.Change{added("d/x", 0o644, 1), added("e/x", 0o644, 1)}
+	for to, want := range map[string]int{
+		"/home/me/w/d": 1, "/data/home/me/w/d": 1, "/opt/here/d": 1, "../../../../opt/here/d": 1, "~/w/d": 1,
+		"/home/me/w/../w/d": 1, "/home/me/v/d": 0, "/opt/d": 0, "/home/me/wd": 0, "/none/d": 0, "/locked/d": 2,
+	} {
+		link := memory{was: map[string]string{".agents": to}, links: []string{".agents"}}
+		git := memory{was: map[string]string{".git/config": "[core]\nhooksPath = " + to + "\n"}, repos: []string{".git"}}
+		user := memory{user: []gitconfig.Setting{{Section: "core", Key: "hookspath", Value: to, Older: to}}}
+		for name, m := range map[string]memory{"link": link, "setting": git, "user's setting": user} {
+			if name == "link" && to[0] == '~' || name != "link" && to[0] == '.' {
+				continue
+			}
+			r := New(&layer.Record{Trees: []layer.Tree{{Path: "/data/home/me/w"}}}, change, m, &h, m.user)
+			if got := r.needing(); got != want || want == 1 && r.Looks(0) == nil {
+				t.Errorf("%s to %s: %d need a look, not %d:\n%s", name, to, got, want, r.List())
+			}
+		}
+	}
+}
+
+// TestLongWays: a loop, and more links than the kernel follows, leave unknown where they lead. Many links that lead
+// to each other, and long ones, don't keep a review busy. The control is as many links as are followed.
+func TestLongWays(t *testing.T) {
+	change := []layer.Change{added("x", 0o644, 1)}
+	chain := func(n int, last string) (m memory) {
+		m.was = map[string]string{".agents": "l1", fmt.Sprintf("l%d", n): last}
+		m.links = []string{".agents", fmt.Sprintf("l%d", n)}
+		for i := 1; i < n; i++ {
+			link := fmt.Sprintf("l%d", i)
+			m.was[link] = fmt.Sprintf("l%d", i+1)
+			m.links = append(m.links, link)
+		}
+		return m
+	}
+	wide := memory{was: map[string]string{}}
+	for i := range 300 {
+		for to, name := range []string{"a%d/.agents", "b/%d", "c/%d", "d/%d"} {
+			link := fmt.Sprintf(name, i)
+			wide.was[link] = "../" + string("bcde"[to])
+			wide.links = append(wide.links, link)
+		}
+	}
+	long := memory{was: map[string]string{}}
+	for i := range 300 {
+		link := fmt.Sprintf("%d/.agents", i)
+		long.was[link] = strings.Repeat("none/", 800)
+		long.links = append(long.links, link)
+	}
+	for name, c := range map[string]struct {
+		memory
+		known bool
+	}{
+		"loop": {chain(3, "l1"), false}, "39 links": {chain(39, "y"), true}, "41 links": {chain(41, "y"), false},
+		"wide": {wide, false}, "long": {long, false},
+	} {
+		r := reviewed(c.memory, change, "/t")
+		if r.Clean() != c.known {
+			t.Errorf("%s: %s", name, r.List())
+		}
 	}
 }
 
@@ -277,6 +422,7 @@ func TestGitSettings(t *testing.T) {
 		"old/deep/tools/hooks/pre-commit": trusted,
 		"old/deep/bin/watch":              trusted,
 		"old/deep/script":                 trusted + " as old/deep/tools/hooks/other",
+		"old/deep/tools/hooks/other":      trusted,
 		"old/tools/hooks/pre-commit":      "",
 		"old/deep/tools/pre-commit":       "",
 		"super/s/sh/pre-push":             trusted,

@@ -11,11 +11,12 @@ import (
 )
 
 // maxSettings is how many bytes of git's settings are read. A command can write many: each file counts as costsFile
-// more, and each path that a setting names as costsPath.
+// more, each path that a setting names as costsPath, and each look at a name on the way there as costsLook.
 const (
 	maxSettings = 64 << 20
 	costsFile   = 256
 	costsPath   = 4096
+	costsLook   = 16
 )
 
 // spend reports whether so much may still be read. If not, more settings may name what is in any tree.
@@ -43,17 +44,18 @@ func reposIn(rel string) (all []string) {
 // learnSettings finds what git runs because of the settings of a repository, as they are and as they would be. The
 // path is that of a .git, or of a bare repository.
 func (r *Review) learnSettings(repo key) {
-	tops := []key{repo}
-	if strings.EqualFold(path.Base(repo.path), ".git") {
-		tops = []key{{repo.tree, path.Dir(repo.path)}}
+	top := r.full(repo)
+	if strings.EqualFold(path.Base(top), ".git") {
+		top = path.Dir(top)
 	}
+	tops := []string{top}
 	settings := slices.Clone(r.user)
 	for _, dir := range r.gitDirs(repo) {
-		seen := make(map[key]bool)
-		some := append(r.settings(dir, "config", seen), r.settings(dir, "config.worktree", seen)...)
+		seen := make(map[string]bool)
+		some := append(r.settings(dir+"/config", seen), r.settings(dir+"/config.worktree", seen)...)
 		for _, s := range some {
 			if s.Section == "core" && s.Key == "worktree" {
-				tops = r.withTarget(tops, dir, protect.Written(s.Value, r.full(dir), r.host.Home))
+				tops = append(tops, r.targets(protect.Written(s.Value, dir, r.host.Home))...)
 			}
 		}
 		settings = append(settings, some...)
@@ -80,7 +82,7 @@ func (r *Review) learnUser() {
 		}
 		for _, name := range paths {
 			if path.IsAbs(name) || strings.HasPrefix(name, "~/") {
-				r.protect(key{0, "."}, name, hooks)
+				r.protect(r.trees[0], name, hooks)
 			}
 		}
 	}
@@ -88,45 +90,62 @@ func (r *Review) learnUser() {
 
 // gitDirs returns where the settings of a repository are. A .git that is a file names the git directory, as that of
 // a submodule; one of a linked working tree names the one that all share.
-func (r *Review) gitDirs(repo key) []key {
-	above := key{repo.tree, path.Dir(repo.path)}
-	dirs := r.withTarget(nil, above, path.Base(repo.path))
-	for _, text := range r.read(repo) {
-		if to, is := strings.CutPrefix(text, "gitdir: "); is {
-			dirs = r.withTarget(dirs, above, strings.TrimRight(to, "\r\n"))
+func (r *Review) gitDirs(repo key) []string {
+	dot := r.full(repo)
+	dirs := r.targets(dot)
+	for _, file := range dirs {
+		for _, text := range r.read(file) {
+			if to, is := strings.CutPrefix(text, "gitdir: "); is {
+				dirs = append(dirs, r.targets(from(path.Dir(dot), strings.TrimRight(to, "\r\n")))...)
+			}
 		}
 	}
 	for _, dir := range dirs {
-		for _, text := range r.read(key{dir.tree, path.Join(dir.path, "commondir")}) {
-			dirs = r.withTarget(dirs, dir, strings.TrimRight(text, "\r\n"))
+		for _, file := range r.targets(dir + "/commondir") {
+			for _, text := range r.read(file) {
+				dirs = append(dirs, r.targets(from(dir, strings.TrimRight(text, "\r\n")))...)
+			}
 		}
 	}
 	return dirs
 }
 
-// withTarget adds where a path in a directory leads, if that is in a tree.
-func (r *Review) withTarget(all []key, dir key, to string) []key {
-	if at, in := r.target(dir, to); in {
-		all = append(all, at)
+// from returns a path that is written in a directory. It does not resolve "..".
+func from(dir, p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return dir + "/" + p
+}
+
+// targets returns where in the trees a path leads, as they are and as they would be. Programs outside trust each link
+// on the way.
+func (r *Review) targets(p string) (all []string) {
+	if p == "" {
+		return nil
+	}
+	for _, end := range r.ends(p, trusted) {
+		all = append(all, r.full(end))
 	}
 	return all
 }
 
 // settings returns those of a file, and of the files that it includes.
-func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitconfig.Setting) {
-	at, in := r.target(dir, name)
-	if name == "" || !in || seen[at] {
-		return nil
-	}
-	seen[at] = true
-	for _, text := range r.read(at) {
-		some, _ := gitconfig.Read(text)
-		for _, s := range some {
-			all = append(all, s)
-			if s.Includes() {
-				dir := key{at.tree, path.Dir(at.path)}
-				r.protect(dir, s.Value, false)
-				all = append(all, r.settings(dir, protect.Written(s.Value, r.full(dir), r.host.Home), seen)...)
+func (r *Review) settings(file string, seen map[string]bool) (all []gitconfig.Setting) {
+	for _, at := range r.targets(file) {
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		for _, text := range r.read(at) {
+			some, _ := gitconfig.Read(text)
+			for _, s := range some {
+				all = append(all, s)
+				if s.Includes() {
+					dir := file[:strings.LastIndexByte(file, '/')]
+					r.protect(dir, s.Value, false)
+					all = append(all, r.settings(protect.Written(s.Value, dir, r.host.Home), seen)...)
+				}
 			}
 		}
 	}
@@ -134,7 +153,11 @@ func (r *Review) settings(dir key, name string, seen map[key]bool) (all []gitcon
 }
 
 // read returns what a file has in the tree and in the layer.
-func (r *Review) read(at key) (texts []string) {
+func (r *Review) read(file string) (texts []string) {
+	at, in := r.place(file)
+	if !in {
+		return nil
+	}
 	for _, old := range []bool{true, false} {
 		if !r.spend(costsFile) {
 			return nil
@@ -151,20 +174,15 @@ func (r *Review) read(at key) (texts []string) {
 
 // protect notes that programs outside run or trust what a path leads to from the top of a working tree. Of a directory
 // of hooks with that in it, these are the hooks alone.
-func (r *Review) protect(top key, name string, hooks bool) {
-	name = protect.Written(name, r.full(top), r.host.Home)
-	to, in := r.target(top, name)
-	if name == "" || !in {
-		return
-	}
-	dir := r.full(to)
-	hasTree := func(tree string) bool { return host.Within(tree, dir) }
-	if hooks && (hasTree(r.full(top)) || slices.ContainsFunc(r.trees, hasTree)) {
+func (r *Review) protect(top, name string, hooks bool) {
+	for _, dir := range r.targets(protect.Written(name, top, r.host.Home)) {
+		hasTree := func(tree string) bool { return host.Within(tree, dir) }
+		if !hooks || !hasTree(top) && !slices.ContainsFunc(r.trees, hasTree) {
+			r.protected[dir] = true
+			continue
+		}
 		for _, hook := range protect.HookNames {
 			r.protected[path.Join(dir, hook)] = true
 		}
-		return
 	}
-	r.protected[dir] = true
-	r.protected[path.Clean(name)] = true // a link, perhaps
 }
