@@ -473,7 +473,8 @@ func TestGitSettings(t *testing.T) {
 // TestManySettings: a command can't keep a review busy with settings. What more of them may name needs a look.
 func TestManySettings(t *testing.T) {
 	m := memory{is: map[string]string{
-		"names/.git/config": "[core]\nfsmonitor = " + strings.Repeat("a/b ", maxText/8) + "\n",
+		"names/.git/config": "[core]\n" + strings.Repeat("fsmonitor = a/b\n", maxText/16-1),
+		"line/.git/config":  "[core]\nfsmonitor = \"" + strings.Repeat("$ a/b ", maxText/8) + "\"\n",
 		"big/.git/config":   strings.Repeat("#", maxText+1),
 	}}
 	for name := range m.is {

@@ -19,6 +19,9 @@ const (
 	costsLook   = 16
 )
 
+// long is what a path or the value of a setting costs beside what is looked at because of it.
+func long(s string) int { return len(s) * len(s) / 64 }
+
 // spend reports whether so much may still be read. If not, more settings may name what is in any tree.
 func (r *Review) spend(cost int) bool {
 	r.left -= cost
@@ -140,6 +143,9 @@ func (r *Review) settings(file string, seen map[string]bool) (all []gitconfig.Se
 		for _, text := range r.read(at) {
 			some, _ := gitconfig.Read(text)
 			for _, s := range some {
+				if !r.spend(long(s.Value)) { // each word will be looked for in all of it
+					return all
+				}
 				all = append(all, s)
 				if s.Includes() {
 					dir := file[:strings.LastIndexByte(file, '/')]

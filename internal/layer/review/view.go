@@ -23,14 +23,11 @@ func (r *Review) view(old bool) *host.Host {
 			}
 			_, changed := r.at[at]
 			to, err := r.files.Link(at.tree, at.path, old || !changed)
-			r.spend(longPath(to))
+			r.spend(long(to)) // a name that comes again costs no look
 			return to, err
 		},
 	}
 }
-
-// longPath is what a path costs, beside the looks at its names: one that comes again is not looked at again.
-func longPath(p string) int { return len(p) * len(p) / 64 }
 
 var errManyLooks = errors.New("the links of the trees lead through too many names")
 
@@ -65,7 +62,7 @@ const maxName = 255
 
 // ends returns where in the trees a path leads in both views. Each link in the trees on the way counts, for a reason.
 func (r *Review) ends(p, why string) (all []key) {
-	if !r.spend(longPath(p)) {
+	if !r.spend(long(p)) {
 		return nil
 	}
 	for _, h := range []*host.Host{r.before, r.after} {
