@@ -52,33 +52,40 @@ func (r *Review) learn() {
 
 // learnLinks finds what links lead to that have names that programs outside know, also by way of others.
 func (r *Review) learnLinks(links map[int][]string) {
+	followed := make(map[key][]key) // links, with the names that they had
 	for range maxNested {
-		found := false
+		more := false
 		for tree, all := range links {
-			var left []string
 			for _, rel := range all {
 				link := key{tree, rel}
 				names := r.acting(link)
-				if names == nil {
-					left = append(left, rel)
+				if r.left < 0 {
+					return
+				}
+				if slices.Equal(names, followed[link]) {
 					continue
 				}
 				r.follow(link, names)
-				found = true
+				followed[link] = names
+				more = true
 			}
-			links[tree] = left
 		}
-		if !found {
+		if !more {
 			return
 		}
 	}
 	r.unknown = true
 }
 
-// acting returns the names of a link that programs outside know, also by way of others.
+// acting returns the names of a link that programs outside know, also by way of others. One that they know with all
+// that is below it is enough.
 func (r *Review) acting(link key) (names []key) {
-	for _, at := range append(r.otherNames(link), link) {
-		if r.reason(at, true) != "" {
+	for _, at := range append([]key{link}, r.otherNames(link)...) {
+		if r.reason(key{at.tree, at.path + "/any"}, false) != "" {
+			return []key{at}
+		}
+		again := at.tree == link.tree && strings.HasPrefix(at.path, link.path+"/") // through itself
+		if !again && r.reason(at, true) != "" {
 			names = append(names, at)
 		}
 	}

@@ -315,7 +315,7 @@ func TestLongWays(t *testing.T) {
 	}
 	wide := memory{was: map[string]string{}}
 	for i := range 300 {
-		for to, name := range []string{"a%d/.agents", "b/%d", "c/%d", "d/%d"} {
+		for to, name := range []string{"a%d/x.git", "b/%d", "c/%d", "d/%d"} {
 			link := fmt.Sprintf(name, i)
 			wide.was[link] = "../" + string("bcde"[to])
 			wide.links = append(wide.links, link)
@@ -696,6 +696,35 @@ func TestLinksDeep(t *testing.T) {
 		m.links = append(m.links, ".claude/skills")
 		if r := reviewed(m, change, "/t"); r.Clean() {
 			t.Errorf("%d links: %s", n, r.List())
+		}
+	}
+}
+
+// TestLinksLate: a link that leads somewhere by a name of its own also does by one that another link gives it, in any
+// order. Links that lead to what they are in end: the control is what is beside them.
+func TestLinksLate(t *testing.T) {
+	was := map[string]string{
+		"y/.vscode": "../z", "y/.git": "../z", "x/.agents": "../y", "self/.agents": ".", "self/.vscode": ".", "a/.agents": "../b", "b/.agents": "../a",
+	}
+	links := []string{"y/.vscode", "x/.agents", "self/.agents", "self/.vscode", "a/.agents", "b/.agents"}
+	change := []layer.Change{added("z/notes.txt", 0o644, 1), added("z/tasks.json", 0o644, 1), added("zz/notes.txt", 0o644, 1)}
+	for _, c := range []struct {
+		links []string
+		want  []bool
+	}{
+		{links, []bool{true, true, false}},
+		{[]string{links[1], links[0]}, []bool{true, true, false}},
+		{links[:1], []bool{false, true, false}},
+		{[]string{"y/.git", "x/.agents"}, []bool{true, true, false}},
+		{links[2:3], []bool{false, false, false}},
+		{links[3:4], []bool{false, false, false}},
+		{links[4:], []bool{false, false, false}},
+	} {
+		r := reviewed(memory{was: was, links: c.links}, change, "/t")
+		for i, want := range c.want {
+			if got := r.Looks(i) != nil; got != want {
+				t.Errorf("%q: %s needs a look: %v", c.links, change[i].Path, got)
+			}
 		}
 	}
 }
