@@ -145,7 +145,7 @@ func (r *Review) what(c *layer.Change, t *texts) string {
 		add(c.Was.Mode.Type() != now.Type(), kind(now)+" in place of a "+kind(c.Was.Mode))
 		add(c.Was.Mode.Type() == now.Type() && c.Was.Mode != now, "mode "+mode(now)+", was "+mode(c.Was.Mode))
 	}
-	add(c.Shares, "default ACL: others may write what is made in it")
+	add(c.Shares, "default ACL")
 	if c.Op != layer.Remove && now&fs.ModeSymlink != 0 {
 		to, err := r.files.Link(c.Tree, c.Path, false)
 		if err != nil {

@@ -30,7 +30,7 @@ const (
 	Protected Kind = "protected" // as Acts, but settings say so and not its name
 	Replaces  Kind = "replaces"  // a program that replaces another
 	Leaves    Kind = "leaves"    // a link that leads out of the tree
-	Shared    Kind = "shared"    // every user may write it
+	Shared    Kind = "shared"    // every user may write it, or others what is made in it
 	Foreign   Kind = "foreign"   // it comes to belong to somebody else
 )
 
@@ -55,6 +55,7 @@ func (r *Review) judge(c *layer.Change) []Look {
 		to, out := r.leaves(c)
 		add(out, Leaves, "leads out of the tree, to "+to)
 		add(shared(c.Type), Shared, "every user may write it")
+		add(c.Shares, Shared, "others may write what is made in it")
 		add(c.Foreign != "", Foreign, c.Foreign)
 	}
 	return all

@@ -640,16 +640,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSharesShown: a directory in which others may write what is made there is not told as other attributes are.
+// TestSharesShown: a directory in which others may write what is made there is not told as other attributes are, and
+// needs a look.
 func TestSharesShown(t *testing.T) {
 	for shares, want := range map[bool]string{
-		true: "  ~ d/  default ACL: others may write what is made in it\n", false: "  ~ d/  times or attributes\n",
+		true: "  ~ d/  default ACL; others may write what is made in it\n", false: "  ~ d/  times or attributes\n",
 	} {
 		c := changedFile("d", dirMode, dirMode)
 		c.Shares = shares
 		r := reviewed(memory{}, []layer.Change{c}, "/t")
 		if !strings.HasSuffix(r.Summary(), want) || !strings.HasSuffix(r.List(), want) {
 			t.Errorf("%s%s, not %q", r.Summary(), r.List(), want)
+		}
+		if r.Clean() == shares {
+			t.Errorf("default ACL %t: nothing needs a look: %t", shares, r.Clean())
 		}
 	}
 }
