@@ -110,10 +110,26 @@ func load(l *layer.Layer) (*journal, error) {
 	if err == nil && j.Version != journalVersion {
 		err = fmt.Errorf("its version is %d, this zsbx knows %d", j.Version, journalVersion)
 	}
+	if err == nil && !j.whole(len(l.Trees)) {
+		err = errors.New("something in it is missing, or names a directory that the layer does not have")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the journal of layer %s %w: %w", l.Session, errUnread, err)
 	}
 	return j, nil
+}
+
+// whole reports whether nothing is missing in a journal, and all is in one of so many trees.
+func (j *journal) whole(trees int) bool {
+	in := func(tree int) bool { return 0 <= tree && tree < trees }
+	for _, r := range j.Rounds {
+		if r == nil || slices.ContainsFunc(r.Stages, func(s *stage) bool { return s == nil || !in(s.Tree) }) ||
+			slices.ContainsFunc(r.Units, func(u *unit) bool { return u == nil || !in(u.Tree) }) ||
+			slices.ContainsFunc(r.Dirs, func(d *dir) bool { return d == nil || !in(d.Tree) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // write writes the journal of a layer. One without rounds is removed.
