@@ -146,12 +146,11 @@ func (a *app) review(l *layer.Layer) (*reviewed, error) {
 	return &reviewed{r, l}, coded(supervise.CodeSession, err)
 }
 
-// ask asks on the terminal what is to become of a layer. A signal ends the question: then it is kept. One ends
-// what is shown, too; while it is applied, a signal ends this process.
+// ask asks on the terminal what is to become of a layer. A signal ends the question: then the layer is kept. One ends
+// what is shown, too. When the terminal goes, its signal may come after the question has ended: it does nothing.
 func (a *app) ask(command *supervise.Command, r *reviewed) error {
 	signals := make(chan os.Signal, 1)
 	asked := command.TakeSignals(signals)
-	defer asked()
 	d := &dialogue{
 		ask: func(text string) (string, error) {
 			answer, err := terminal.AskUntil(signals, text)
@@ -184,6 +183,7 @@ func (a *app) ask(command *supervise.Command, r *reviewed) error {
 		}
 		return a.apply(r.l, o)
 	case discardAnswer:
+		asked()
 		err := drop(r.l, false)
 		if err == nil {
 			a.say.line("try", "36", "thrown away")
