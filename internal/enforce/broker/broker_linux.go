@@ -64,6 +64,7 @@ type Broker struct {
 	askers  map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
 	blocked int               // goroutines that lead, or answer a call and may block
 	vacant  bool              // nobody leads, because maxBlocked was reached
+	filled  int               // how often that has ended
 	waiting map[*wait]bool    // for await
 
 	retrying chan struct{} // has one value for each deferred call that is being tried again
@@ -310,7 +311,7 @@ func (b *Broker) leadOn() bool {
 	if !on {
 		b.blocked--
 	}
-	b.vacant = false
+	b.fill()
 	return on
 }
 
@@ -322,18 +323,30 @@ func (c *Call) relieve() {
 	b.mu.Lock()
 	b.blocked--
 	nobody := b.vacant
-	b.vacant = false
+	b.fill()
 	b.mu.Unlock()
 	if c.relief.Stop() || nobody {
 		b.lead()
 	}
 }
 
-// crowded reports whether all goroutines that may block do so. It waits a moment for one to end.
+// fill notes that somebody leads. b.mu is locked.
+func (b *Broker) fill() {
+	if b.vacant {
+		b.filled++
+	}
+	b.vacant = false
+}
+
+// crowded reports whether all goroutines that may block do so. It waits a moment for one to end, even if that one
+// leads at once: then this one may block.
 func (b *Broker) crowded() bool {
+	b.mu.Lock()
+	before := b.filled
+	b.mu.Unlock()
 	for end := time.Now().Add(maxDelay); ; time.Sleep(patience) {
 		b.mu.Lock()
-		all := b.blocked >= maxBlocked
+		all := b.blocked >= maxBlocked && b.filled == before
 		b.mu.Unlock()
 		if !all || time.Now().After(end) {
 			return all
