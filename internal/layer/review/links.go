@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -44,6 +45,9 @@ func (r *Review) learn() {
 		}
 	}
 	r.learnUser()
+	for _, p := range slices.Collect(maps.Keys(r.protected)) {
+		r.protect("", p, false)
+	}
 	for repo := range repos {
 		r.learnSettings(repo)
 	}

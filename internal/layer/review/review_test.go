@@ -567,6 +567,23 @@ func TestLooks(t *testing.T) {
 	}
 }
 
+// TestRecordedWay: what was known at the start counts where a new link leads to it, and so does that link. The control:
+// what is beside it.
+func TestRecordedWay(t *testing.T) {
+	m := memory{is: map[string]string{"tools": "new", "other": "new"}}
+	all := []layer.Change{
+		changedFile("tools", linkMode, dirMode), added("new/hooks/pre-commit", 0o755, 1),
+		changedFile("other", linkMode, dirMode), added("new/more/pre-commit", 0o755, 1),
+	}
+	l := &layer.Record{Trees: []layer.Tree{{Path: "/t"}}, Protected: []string{"/t/tools/hooks"}}
+	r := New(l, all, m, nowhere(), nil)
+	for i := range all {
+		if looks := r.Looks(i); (len(looks) == 1 && looks[0].Why == trusted) != (i < 2) {
+			t.Errorf("%s: %v", all[i].Path, looks)
+		}
+	}
+}
+
 // TestManyLinks: where not all links of a tree are known, what one may lead to needs a look. The control is a tree
 // whose links are known.
 func TestManyLinks(t *testing.T) {
