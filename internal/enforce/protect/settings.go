@@ -68,12 +68,14 @@ func Named(s gitconfig.Setting) (paths []string, hooks bool) {
 	return paths, hooks
 }
 
-// programs returns what may be paths in a command line. What a variable or a command in it stands for is also taken for
-// the top of the working tree.
+// programs returns what may be paths in a command line. A first word without a slash is looked up on PATH. What a
+// variable or a command in it stands for is also taken for the top of the working tree.
 func programs(line string) (paths []string) {
-	for _, word := range words(line) {
-		paths = append(paths, word)
-		before, rest, _ := strings.Cut(word, "/")
+	for i, word := range words(line) {
+		before, rest, slash := strings.Cut(word, "/")
+		if i > 0 || slash {
+			paths = append(paths, word)
+		}
 		if rest != "" && (before == "" || strings.Contains(line, "$"+word)) {
 			paths = append(paths, rest)
 		}

@@ -408,6 +408,8 @@ func TestGitSettings(t *testing.T) {
 			{Section: "core", Key: "hookspath", Value: "every", Older: "every"},
 			{Section: "init", Key: "templatedir", Value: "~/template", Older: "~/template"},
 			{Section: "include", Key: "path", Value: "~/mine", Older: "~/mine"},
+			{Section: "diff", Key: "textconv", Value: "jq -S . ..", Older: "jq -S . .."},
+			{Section: "core", Key: "editor", Value: "code --wait", Older: "code --wait"},
 		},
 		repos: []string{"old/deep/.git", "super/s/.git", "super/.git", "main/.git", "w/.git", "moved/.git"},
 		links: []string{"old/deep/tools/hooks/other"},
@@ -456,6 +458,7 @@ func TestGitSettings(t *testing.T) {
 		"var/two":                         "",
 		"new/every/pre-commit":            trusted,
 		"old/deep/every/pre-commit":       trusted,
+		"new/code/main.go":                "", // the editor is on PATH
 		"every/pre-commit":                "", // no repository has it at its top
 		"u/hooks/x":                       "",
 	} {

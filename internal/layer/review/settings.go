@@ -179,16 +179,17 @@ func (r *Review) read(file string) (texts []string) {
 }
 
 // protect notes that programs outside run or trust what a path leads to from the top of a working tree. Of a directory
-// of hooks with that in it, these are the hooks alone.
+// of hooks with that in it, these are the hooks alone; another such directory is an argument like ".".
 func (r *Review) protect(top, name string, hooks bool) {
 	for _, dir := range r.targets(protect.Written(name, top, r.host.Home)) {
 		hasTree := func(tree string) bool { return host.Within(tree, dir) }
-		if !hooks || !hasTree(top) && !slices.ContainsFunc(r.trees, hasTree) {
+		switch {
+		case !hasTree(top) && !slices.ContainsFunc(r.trees, hasTree):
 			r.protected[dir] = true
-			continue
-		}
-		for _, hook := range protect.HookNames {
-			r.protected[path.Join(dir, hook)] = true
+		case hooks:
+			for _, hook := range protect.HookNames {
+				r.protected[path.Join(dir, hook)] = true
+			}
 		}
 	}
 }
