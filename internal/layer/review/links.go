@@ -108,10 +108,11 @@ func (r *Review) reason(name key, isLink bool) string {
 // follow notes where a link leads that has such names. A change of what is on the way changes what has the names.
 func (r *Review) follow(link key, names []key) {
 	ends := r.ends(r.full(link), r.reason(names[0], true)+" as "+names[0].path)
-	for _, at := range ends {
+	for _, end := range ends {
+		at, in := r.place(end)
 		for _, name := range names {
 			all := r.others[at]
-			if at != name && r.spend(costsLook+len(all)) && !slices.Contains(all, name) {
+			if in && at != name && r.spend(costsLook+len(all)) && !slices.Contains(all, name) {
 				r.others[at] = append(all, name)
 			}
 		}

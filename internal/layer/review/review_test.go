@@ -473,6 +473,38 @@ func TestGitSettings(t *testing.T) {
 	}
 }
 
+// TestSettingsOutside: the repository of a working tree, and what its settings include, may be outside. The control:
+// what no setting names, and a working tree of another repository.
+func TestSettingsOutside(t *testing.T) {
+	m := memory{
+		was:   map[string]string{"a/w/.git": "gitdir: /m/.git/worktrees/w\n", "b/w/.git": "gitdir: /none\n"},
+		repos: []string{"a/w/.git", "b/w/.git"},
+	}
+	outside := map[string]string{
+		"/m/.git/worktrees/w/commondir": "../..\n",
+		"/m/.git/config":                "[include]\npath = ../more\n",
+		"/m/more":                       "[core]\nhooksPath = tools\n",
+	}
+	h := nowhere()
+	h.Lstat = func(p string) (host.Stat, error) {
+		_, is := outside[p]
+		if !is {
+			return host.Stat{}, fs.ErrNotExist
+		}
+		return host.Stat{}, nil
+	}
+	h.ReadFile = func(p string) ([]byte, error) { return []byte(outside[p]), nil }
+	all := []layer.Change{
+		added("a/w/tools/pre-commit", 0o755, 1), added("a/w/other", 0o644, 1), added("b/w/tools/pre-commit", 0o755, 1),
+	}
+	r := New(&layer.Record{Trees: []layer.Tree{{Path: "/t"}}}, all, m, h, nil)
+	for i := range all {
+		if looks := r.Looks(i); (len(looks) == 1 && looks[0].Why == trusted) != (i == 0) {
+			t.Errorf("%s: %v", all[i].Path, looks)
+		}
+	}
+}
+
 // TestManySettings: a command can't keep a review busy with settings. What more of them may name needs a look.
 func TestManySettings(t *testing.T) {
 	m := memory{is: map[string]string{

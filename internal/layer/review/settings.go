@@ -121,16 +121,13 @@ func from(dir, p string) string {
 	return dir + "/" + p
 }
 
-// targets returns where in the trees a path leads, as they are and as they would be. Programs outside trust each link
+// targets returns where a path leads with the trees as they are and as they would be. Programs outside trust each link
 // on the way.
-func (r *Review) targets(p string) (all []string) {
+func (r *Review) targets(p string) []string {
 	if p == "" {
 		return nil
 	}
-	for _, end := range r.ends(p, trusted) {
-		all = append(all, r.full(end))
-	}
-	return all
+	return r.ends(p, trusted)
 }
 
 // settings returns those of a file, and of the files that it includes.
@@ -158,15 +155,19 @@ func (r *Review) settings(file string, seen map[string]bool) (all []gitconfig.Se
 	return all
 }
 
-// read returns what a file has in the tree and in the layer.
+// read returns what a file has in the tree and in the layer, or outside: the repository of a linked working tree may be
+// there, and files that settings include.
 func (r *Review) read(file string) (texts []string) {
 	at, in := r.place(file)
-	if !in {
-		return nil
+	if !in && r.spend(costsFile) && r.host.Look(file).IsRegular() {
+		text, err := r.host.ReadFile(file)
+		if err == nil && r.spend(len(text)) {
+			texts = append(texts, string(text))
+		}
 	}
 	for _, old := range []bool{true, false} {
-		if !r.spend(costsFile) {
-			return nil
+		if !in || !r.spend(costsFile) {
+			return texts
 		}
 		text, err := r.files.Text(at.tree, at.path, old)
 		if len(text) > maxText {

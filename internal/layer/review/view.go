@@ -60,8 +60,8 @@ func (r *Review) lstat(p string, old bool) (st host.Stat, err error) {
 // maxName is the longest name of a file (NAME_MAX).
 const maxName = 255
 
-// ends returns where in the trees a path leads in both views. Each link in the trees on the way counts, for a reason.
-func (r *Review) ends(p, why string) (all []key) {
+// ends returns where a path leads in both views. Each link in the trees on the way counts, for a reason.
+func (r *Review) ends(p, why string) (all []string) {
 	if !r.spend(long(p)) {
 		return nil
 	}
@@ -74,9 +74,8 @@ func (r *Review) ends(p, why string) (all []key) {
 				r.passed[at] = why
 			}
 		}
-		at, in := r.place(way.Path)
-		if in && !slices.Contains(all, at) {
-			all = append(all, at)
+		if !slices.Contains(all, way.Path) {
+			all = append(all, way.Path)
 		}
 	}
 	return all
