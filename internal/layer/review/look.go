@@ -50,8 +50,8 @@ func (r *Review) judge(c *layer.Change) []Look {
 	add(!is && r.isProtected(name), Protected, trusted)
 	denied := slices.ContainsFunc(r.denied, func(g glob.Glob) bool { return g.Match(name) })
 	add(denied, Denied, "its name was denied to the command")
+	add(r.replaces(c) || r.replacesByLink(c), Replaces, "a program that was there before")
 	if c.Op != layer.Remove {
-		add(r.replaces(c), Replaces, "a program that was there before")
 		to, out := r.leaves(c)
 		add(out, Leaves, "leads out of the tree, to "+to)
 		add(shared(c.Type), Shared, "every user may write it")
@@ -124,7 +124,33 @@ func (r *Review) replaces(c *layer.Change) bool {
 	was := program(c.Was.Mode)
 	link := c.Type&fs.ModeSymlink != 0
 	wasLink := c.Was.Mode&fs.ModeSymlink != 0
-	return is && (was || wasLink) || link && (was || wasLink && ofPrograms(path.Dir(r.Path(c))))
+	name := r.Path(c)
+	return is && (was || wasLink) || link && (was || wasLink && (ofPrograms(name) || ofPrograms(path.Dir(name))))
+}
+
+// replacesByLink reports whether there is something by the name of a program before and afterwards, since a directory
+// above it takes the place of a link, or a link that of a directory.
+func (r *Review) replacesByLink(c *layer.Change) bool {
+	mode := mainMode(c)
+	link := mode&fs.ModeSymlink != 0
+	if c.Op == layer.Modify || !program(mode) && !(link && ofPrograms(path.Dir(c.Path))) {
+		return false
+	}
+	for dir := path.Dir(c.Path); ; dir = path.Dir(dir) {
+		i, changed := r.at[key{c.Tree, dir}]
+		if !changed {
+			return false
+		}
+		above := &r.Changes[i]
+		switch {
+		case above.Was != nil && above.Op == layer.Modify && c.Op == layer.Remove:
+			return above.Type&fs.ModeSymlink != 0 && r.after.Way(r.Path(c)).Presence != host.Absent
+		case above.Was != nil && above.Op == layer.Modify:
+			return above.Was.Mode&fs.ModeSymlink != 0 && r.before.Way(r.Path(c)).Presence != host.Absent
+		case dir == ".":
+			return false
+		}
+	}
 }
 
 // ofPrograms reports whether a directory has a name for those that have programs.

@@ -619,6 +619,31 @@ func TestRecordedWay(t *testing.T) {
 	}
 }
 
+// TestReplacesByLink: a program may take the place of another by a link above it, or in the place of one. The control:
+// what is not there on both sides, and what is no program.
+func TestReplacesByLink(t *testing.T) {
+	m := memory{
+		was:   map[string]string{"sbin": "real", "real/tool": "a", "sbin2": "real", "a/bin": "../real"},
+		is:    map[string]string{"bin": "new", "new/tool": "b", "a/bin": "../new"},
+		links: []string{"sbin", "sbin2", "a/bin"},
+	}
+	all := []layer.Change{
+		changedFile("a/bin", linkMode, linkMode),
+		changedFile("bin", linkMode, dirMode), removed("bin/old", 0o755), removed("bin/text", 0o644),
+		removed("bin/tool", 0o755), added("new", dirMode, 0), added("new/tool", 0o755, 1), added("new/text", 0o644, 1),
+		changedFile("sbin", dirMode, linkMode), added("sbin/more", 0o755, 1), added("sbin/tool", 0o755, 1),
+		changedFile("sbin2", dirMode, linkMode), added("sbin2/tool", 0o644, 1),
+	}
+	r := reviewed(m, all, "/t")
+	for i := range all {
+		is := slices.ContainsFunc(r.Looks(i), func(l Look) bool { return l.Kind == Replaces })
+		want := slices.Contains([]string{"a/bin", "bin/tool", "sbin/tool"}, all[i].Path)
+		if is != want {
+			t.Errorf("%s: %v", all[i].Path, r.Looks(i))
+		}
+	}
+}
+
 // TestManyLinks: where not all links of a tree are known, what one may lead to needs a look. The control is a tree
 // whose links are known.
 func TestManyLinks(t *testing.T) {
