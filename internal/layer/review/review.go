@@ -149,13 +149,21 @@ func NameFrom(dir string, trees []string, tree int, rel string) string {
 	if host.Within(dir, top) || host.Within(top, dir) && dir != "/" {
 		name, err := filepath.Rel(dir, full)
 		if err == nil {
-			return name
+			return asWord(name)
 		}
 	}
 	if len(trees) == 1 && dir != "/" {
-		return rel
+		return asWord(rel)
 	}
 	return full
+}
+
+// asWord keeps a relative name from being taken for a flag, or by a shell for a home directory or a comment.
+func asWord(name string) string {
+	if strings.IndexAny(name, "-~#") == 0 {
+		return "./" + name
+	}
+	return name
 }
 
 // name writes a path for people, as a command line takes it.

@@ -709,6 +709,11 @@ func TestNames(t *testing.T) {
 		{"/p/t", two, 1, "x", "/p/u/x"},
 		{"/p", two, 1, "x", "u/x"},
 		{"/q", two, 1, "x", "/p/u/x"},
+		{"/p/t", one, 0, "--undo", "./--undo"}, // no flag
+		{"/q", one, 0, "~/.bashrc", "./~/.bashrc"},
+		{"/p/t", one, 0, "#x", "./#x"},
+		{"/p/t", one, 0, "x-~#", "x-~#"},
+		{"/p/t/d", one, 0, "-x", "../-x"},
 		{"/p", []string{""}, 0, "d/x", "d/x"}, // its record is damaged
 	} {
 		if got := NameFrom(c.dir, c.trees, c.tree, c.rel); got != c.want {
