@@ -34,6 +34,7 @@ var programKeys = map[string][]string{
 	"remote":      {"uploadpack", "receivepack"},
 	"submodule":   {"update"},
 	"hook":        {"command"},
+	"gc":          {"recentobjectshook"},
 }
 
 // namesProgram reports whether git runs the value of a setting.

@@ -410,6 +410,8 @@ func TestGitSettings(t *testing.T) {
 			{Section: "include", Key: "path", Value: "~/mine", Older: "~/mine"},
 			{Section: "diff", Key: "textconv", Value: "jq -S . ..", Older: "jq -S . .."},
 			{Section: "core", Key: "editor", Value: "code --wait", Older: "code --wait"},
+			{Section: "gc", Key: "recentobjectshook", Value: "./recent", Older: "./recent"},
+			{Section: "gc", Key: "logexpiry", Value: "./expiry", Older: "./expiry"},
 		},
 		repos: []string{"old/deep/.git", "super/s/.git", "super/.git", "main/.git", "w/.git", "moved/.git"},
 		links: []string{"old/deep/tools/hooks/other"},
@@ -458,6 +460,8 @@ func TestGitSettings(t *testing.T) {
 		"var/two":                         "",
 		"new/every/pre-commit":            trusted,
 		"old/deep/every/pre-commit":       trusted,
+		"new/recent":                      trusted,
+		"new/expiry":                      "",
 		"new/code/main.go":                "", // the editor is on PATH
 		"every/pre-commit":                "", // no repository has it at its top
 		"u/hooks/x":                       "",
