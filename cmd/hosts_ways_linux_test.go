@@ -134,6 +134,8 @@ var ways = []way{
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + bothKindsScript + "'"},
 	{name: "an open port whose server moves to one address", hosts: "a.example", want: "^moved$", needs: "/usr/bin/python3",
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + moveScript + "'"},
+	{name: "an open port at this machine's address", hosts: "a.example", want: "^served served$", needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + ownPortScript + "' & /usr/bin/python3 -c '" + bothPortsScript + "'; wait"},
 	{name: "a port that is taken outside", hosts: "a.example", want: "^98 0$", needs: "/usr/bin/python3",
 		script: "/usr/bin/python3 -c '" + takenScript + "' ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + failedListenScript + "'"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
@@ -425,6 +427,24 @@ four.close()
 six.close()
 socket.create_server(("::", 8080), family=socket.AF_INET6, dualstack_ipv6=True)
 print("both")`
+
+// ownPortScript has servers at the addresses of the session's network, one after the other. bothPortsScript is a
+// client of both from outside.
+const ownPortScript = `
+import socket
+for family, name in (socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"):
+	l = socket.create_server((name, 8080), family=family)
+	l.settimeout(10)
+	l.accept()[0].sendall(b"served")
+	l.close()`
+
+const bothPortsScript = `
+import socket, time
+def connect(to):
+	for _ in range(200):
+		try: return socket.create_connection((to, 8080))
+		except OSError: time.sleep(0.05)
+print(*[connect(to).recv(9).decode() for to in ("127.0.0.1", "::1")])`
 
 const moveScript = `
 import socket

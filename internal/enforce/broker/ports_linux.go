@@ -71,18 +71,12 @@ func (b *Broker) open(at netip.AddrPort, only6 bool) (*opened, unix.Errno) {
 	if len(d.ports) >= most {
 		return nil, unix.ENOBUFS
 	}
-	network := "tcp"
-	if only6 {
-		network = "tcp6"
-	}
-	if at.Addr().Is4() {
-		network = "tcp4"
-	}
+	network, address := openedAt(at, only6)
 	var c net.ListenConfig
-	l, err := c.Listen(context.Background(), network, at.String())
+	l, err := c.Listen(context.Background(), network, address)
 	if asErrno(err) == unix.EADDRINUSE {
 		b.dropGone(at.Port())
-		l, err = c.Listen(context.Background(), network, at.String())
+		l, err = c.Listen(context.Background(), network, address)
 	}
 	if err != nil {
 		return nil, asErrno(err)
@@ -93,6 +87,27 @@ func (b *Broker) open(at netip.AddrPort, only6 bool) (*opened, unix.Errno) {
 	p = &opened{Listener: l, only6: only6}
 	d.ports[at] = p
 	return p, 0
+}
+
+// openedAt returns where to listen outside for a server of the session. Which addresses the machine has the
+// session does not see: a server at the one that its network has is open at all of them.
+func openedAt(at netip.AddrPort, only6 bool) (network, address string) {
+	network = "tcp"
+	addr := at.Addr()
+	switch {
+	case addr == fork.HostAddress4:
+		addr = netip.IPv4Unspecified()
+	case addr == fork.HostAddress6:
+		addr = netip.IPv6Unspecified()
+		only6 = true
+	}
+	if only6 {
+		network = "tcp6"
+	}
+	if addr.Is4() {
+		network = "tcp4"
+	}
+	return network, netip.AddrPortFrom(addr, at.Port()).String()
 }
 
 // dropGone closes a port on all addresses where nothing of the session listens any more. d.mu is locked.
