@@ -136,6 +136,8 @@ var ways = []way{
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + moveScript + "'"},
 	{name: "an open port at this machine's address", hosts: "a.example", want: "^served served$", needs: "/usr/bin/python3",
 		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + ownPortScript + "' & /usr/bin/python3 -c '" + bothPortsScript + "'; wait"},
+	{name: "an open port where no server is asked", hosts: "a.example", want: `^\[111, 111, 13\]\n1$`, needs: "/usr/bin/python3",
+		script: "ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + idlePortScript + "' 2>err; grep -c refused: err"},
 	{name: "a port that is taken outside", hosts: "a.example", want: "^98 0$", needs: "/usr/bin/python3",
 		script: "/usr/bin/python3 -c '" + takenScript + "' ZSBX --bind-tcp 8080 -- /usr/bin/python3 -c '" + failedListenScript + "'"},
 	{name: "many connections to a name server", hosts: "a.example", want: "^few$", needs: "/usr/bin/python3",
@@ -445,6 +447,17 @@ def connect(to):
 		try: return socket.create_connection((to, 8080))
 		except OSError: time.sleep(0.05)
 print(*[connect(to).recv(9).decode() for to in ("127.0.0.1", "::1")])`
+
+// idlePortScript connects to a port that is open for a server of its own: at another address, and once the server
+// is gone. Then it connects to a server outside.
+const idlePortScript = `
+import socket
+l = socket.create_server(("127.0.0.1", 8080))
+errors = [socket.socket(socket.AF_INET6).connect_ex(("::1", 8080))]
+l.close()
+errors.append(socket.socket().connect_ex(("127.0.0.1", 8080)))
+errors.append(socket.socket().connect_ex(("127.0.0.1", 7)))
+print(str(errors))`
 
 const moveScript = `
 import socket

@@ -297,13 +297,14 @@ func (w *waiter) authorizeOwn() unix.Errno {
 // of the machine's localhost and is not allowed, that is a refusal: EACCES.
 func (w *waiter) refusedOwn() answer {
 	to, ok := internetAddress(w.addr)
+	outside := ok && !w.broker.door.opens(to.Port()) && listensOutside(to)
 	if ok && w.broker.door.net != nil && !w.broker.door.isInner(to) {
 		ask, v := w.broker.door.net.Ask(to)
-		if v.Allowed() && !w.broker.policy.Hosts.Observe || listensOutside(to) {
+		if v.Allowed() && !w.broker.policy.Hosts.Observe || outside {
 			return w.reach(to, ask, v)
 		}
 	}
-	if ok && listensOutside(to) {
+	if outside {
 		return refused(unix.EACCES)
 	}
 	return refused(unix.ECONNREFUSED)

@@ -134,6 +134,18 @@ func (d *door) drop(p *opened, at netip.AddrPort) {
 	}
 }
 
+// opens reports whether this process listens outside on a port, for a server of the session.
+func (d *door) opens(port uint16) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at := range d.ports {
+		if at.Port() == port {
+			return true
+		}
+	}
+	return false
+}
+
 // admit passes connections from outside on to a server of the session.
 func (b *Broker) admit(p *opened, at netip.AddrPort) {
 	for {
