@@ -93,7 +93,7 @@ func TestHostsSharedWays(t *testing.T) {
 	needBed(t)
 	// The last ones: without a namespace others reach the server itself, not zsbx.
 	needNamespace := []string{"private home", "private pids", "own server", "own servers at this machine's address", "a host that has the same address",
-		"own servers with the relay's port", "black holes",
+		"own servers with the relay's port", "own servers at this machine's other addresses", "black holes",
 		"no network at first", "an open port, zsbx is killed", "many connections to an open port", "an open port whose server begins again",
 		"a port that is taken outside", "an open port at this machine's address", "an open port where no server is asked"}
 	for _, w := range ways {

@@ -78,6 +78,9 @@ var ways = []way{
 	{name: "own server", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownScript + "'", want: "^served$", needs: "/usr/bin/python3"},
 	{name: "own servers at this machine's address", hosts: "a.example", script: "ZSBX -- /usr/bin/python3 -c '" + ownAddressScript + "'",
 		want: "^192.0.2.1 2001:db8::1 served 12, refused 2$", not: "tcp |udp ", needs: "/usr/bin/python3"},
+	{name: "own servers at this machine's other addresses", hosts: "a.example", needs: "/usr/bin/python3",
+		script: "ZSBX -- /usr/bin/python3 -c '" + machineScript + "' 2>err; grep -c 'refused: 10.38.140.2[78]:80' err",
+		want:   `^\[0, 0, 13, 13\]\n2$`, not: "tcp "},
 	{name: "a host that has the same address", hosts: "many.example:80", script: "ZSBX -- /usr/bin/python3 -c '" + sameAddressScript + "'",
 		want: "^own, 0$", seen: "tcp 80 at 203.0.113.80", needs: "/usr/bin/python3"},
 	{name: "own servers with the relay's port", hosts: "203.0.113.80:7 [2001:db8::80]:7",
@@ -241,6 +244,20 @@ for family, far, near in (socket.AF_INET, "8.8.8.8", "127.0.0.1"), (socket.AF_IN
 	try: socket.create_connection(l.getsockname()[:2])
 	except ConnectionRefusedError: refused += 1
 print(*names, "served", str(served) + ", refused", refused)`
+
+// machineScript has servers at all addresses, as seen by IPv4 and IPv6, and connects to one that this machine has
+// and to one that it has not. Then it connects to a server outside on this machine.
+const machineScript = `
+import socket
+l = socket.create_server(("", 8080))
+l6 = socket.create_server(("::", 8080), family=socket.AF_INET6)
+errors = [
+	socket.socket().connect_ex(("10.38.140.27", 8080)),
+	socket.socket(socket.AF_INET6).connect_ex(("2001:db8::80", 8080)),
+	socket.socket().connect_ex(("10.38.140.28", 8080)),
+	socket.socket().connect_ex(("10.38.140.27", 80)),
+]
+print(str(errors))`
 
 // sameAddressScript connects to an address that a host outside has, too, with a server of its own there, and without.
 // The host has another address, where it is reached.

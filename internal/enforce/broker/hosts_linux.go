@@ -173,7 +173,19 @@ func (w *waiter) outside() (a answer, is bool) {
 		return a, false
 	}
 	ask, v := b.door.net.Ask(to)
+	if !b.door.shared && (!v.Allowed() || b.policy.Hosts.Observe) && isMachines(to.Addr()) {
+		return a, false // a program that asks for this machine by its name means its own server; see refusedOwn
+	}
 	return w.reach(to, ask, v), true
+}
+
+// isMachines reports whether a device of this machine has an address.
+func isMachines(addr netip.Addr) bool {
+	all, _ := net.InterfaceAddrs() // harmless: then it counts as another machine's
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == addr.WithZone("")
+	})
 }
 
 // reach connects to a host outside, if that is allowed. A socket that does not block is connected

@@ -297,7 +297,7 @@ func (w *waiter) authorizeOwn() unix.Errno {
 // of the machine's localhost and is not allowed, that is a refusal: EACCES.
 func (w *waiter) refusedOwn() answer {
 	to, ok := internetAddress(w.addr)
-	outside := ok && !w.broker.door.opens(to.Port()) && listensOutside(to)
+	outside := ok && !w.broker.door.opens(to.Port()) && isOutside(to)
 	if ok && w.broker.door.net != nil && !w.broker.door.isInner(to) {
 		ask, v := w.broker.door.net.Ask(to)
 		if v.Allowed() && !w.broker.policy.Hosts.Observe || outside {
@@ -308,6 +308,15 @@ func (w *waiter) refusedOwn() answer {
 		return refused(unix.EACCES)
 	}
 	return refused(unix.ECONNREFUSED)
+}
+
+// isOutside reports whether an address at which nothing of the session listens is one outside: a port of
+// localhost on which a program outside listens, or any port of this machine's other addresses.
+func isOutside(to netip.AddrPort) bool {
+	if isLocalhost(to.Addr()) {
+		return listensOutside(to.Port())
+	}
+	return isMachines(to.Addr())
 }
 
 // failed reports whether a socket has an error.
@@ -329,15 +338,10 @@ type internetRequest struct {
 	_                         [46]byte
 }
 
-// listensOutside reports whether the address is one of localhost, and a program in this process's network
-// namespace listens on its TCP port of a loopback address or of all addresses. It is not sure if the kernel can't
-// be asked.
-func listensOutside(to netip.AddrPort) (found bool) {
+// listensOutside reports whether a program in this process's network namespace listens on a TCP
+// port of a loopback address or of all addresses. It is not sure if the kernel can't be asked.
+func listensOutside(port uint16) (found bool) {
 	const listen = 10 // TCP_LISTEN
-	if !isLocalhost(to.Addr()) {
-		return false
-	}
-	port := to.Port()
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		r := internetRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP,
 			family: family, protocol: unix.IPPROTO_TCP, states: 1 << listen}
