@@ -26,10 +26,10 @@ func signingHost(t *testing.T) host.Host {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	h.Env = append(h.Env, "SSH_AUTH_SOCK="+dir+"/agent", "GIT_CONFIG_GLOBAL="+h.Home+"/gitconfig")
-	fakeRepo(&h, t, "work/Project/.git")
+	fakeRepo(&h, t, "code/Project/.git")
 	hosttest.Write(&h, t, "key.pub", "ssh-ed25519 AAAA me\n")
 	hosttest.Write(&h, t, "other.pub", "ssh-ed25519 BBBB me\n")
-	h.Dir = h.Home + "/work/Project"
+	h.Dir = h.Home + "/code/Project"
 	return h
 }
 
@@ -41,16 +41,16 @@ func TestSignConditions(t *testing.T) {
 	hosttest.Write(&h, t, "other.cfg", "[user]\n\tsigningkey = ~/other.pub\n")
 	hosttest.Write(&h, t, "same.cfg", "[user]\n\tsigningkey = ~/key.pub\n")
 	link := h.Home + "/linked"
-	if err := os.Symlink(h.Home+"/work", link); err != nil {
+	if err := os.Symlink(h.Home+"/code", link); err != nil {
 		t.Fatal(err)
 	}
 	const other, key, unsaid = "/other.pub", "/key.pub", "it is not known which user.signingkey counts"
 	for condition, want := range map[string]string{
-		"gitdir:~/work/": other, "gitdir:~/linked/": other, "gitdir:work/": other, "gitdir:Project/.git": other, "gitdir:~/work/Project/.git": other,
-		"gitdir:./work/": other, "gitdir:~/work": key, "gitdir:~/WORK/": key, "gitdir:project/": key, "gitdir:ork/": key, "gitdir:~/elsewhere/": key,
-		"gitdir:~/work/Project/.git/": key,
-		"gitdir/i:~/WORK/":            other, "gitdir/i:PROJECT/": other, "gitdir/i:~/elsewhere/": key,
-		"gitdir:~/w*/": unsaid, "gitdir:**/x/": unsaid, "onbranch:main": unsaid, "hasconfig:remote.*.url:https://example.org/**": unsaid,
+		"gitdir:~/code/": other, "gitdir:~/linked/": other, "gitdir:code/": other, "gitdir:Project/.git": other, "gitdir:~/code/Project/.git": other,
+		"gitdir:./code/": other, "gitdir:~/code": key, "gitdir:~/CODE/": key, "gitdir:project/": key, "gitdir:ode/": key, "gitdir:~/elsewhere/": key,
+		"gitdir:~/code/Project/.git/": key,
+		"gitdir/i:~/CODE/":            other, "gitdir/i:PROJECT/": other, "gitdir/i:~/elsewhere/": key,
+		"gitdir:~/c*/": unsaid, "gitdir:**/x/": unsaid, "onbranch:main": unsaid, "hasconfig:remote.*.url:https://example.org/**": unsaid,
 		"nonsense:x": key,
 	} {
 		hosttest.Write(&h, t, "gitconfig", signsBySSH+"[includeIf \""+condition+"\"]\n\tpath = other.cfg\n")
